@@ -1,0 +1,34 @@
+"""Text that came from elsewhere, made fit for a terminal or a log line."""
+
+import re
+import unicodedata
+
+#: Characters that turn the reading direction of a line; escaped so that text cannot look like other text.
+_BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+_SCRUB_LIMIT = 300
+#: Everything up to the last `@` of a run of non-blank characters may be a credential.
+_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?[^\s\"'<>]*@")
+_ACCOUNT = re.compile(r"(?P<root>/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s\"':]+")
+
+
+def printable(text: str) -> str:
+    """`text` on one line with control, format and bidirectional characters written as escapes."""
+    return "".join(char if char == " " or not _escaped(char) else f"\\u{{{ord(char):04X}}}" for char in text)
+
+
+def _escaped(char: str) -> bool:
+    return ord(char) in _BIDI or unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def printable_block(text: str) -> str:
+    """Like `printable`, keeping line breaks and tabs."""
+    return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))
+
+
+def scrub(text: object) -> str:
+    """An error's text without userinfo and account names, at most 300 characters; `unknown` for no text."""
+    if not isinstance(text, str) or not text:
+        return "unknown"
+    clean = _USERINFO.sub(lambda match: f"{match['scheme'] or ''}[redacted]@", text)
+    clean = printable(_ACCOUNT.sub(lambda match: f"{match['root']}[redacted]", clean))
+    return clean if len(clean) <= _SCRUB_LIMIT else clean[:_SCRUB_LIMIT] + "…"

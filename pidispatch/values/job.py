@@ -1,0 +1,43 @@
+"""What was asked for: one job, as it travels from the one who asks to the attempt that runs it."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from pidispatch.values.base import Value
+
+
+class JobKind(StrEnum):
+    """Where the job's workspace comes from."""
+
+    #: A folder on this machine, edited in place.
+    LOCAL = "local"
+
+
+class Job(Value):
+    """One job. Fields left out (`None`) are filled in from the settings when the job is picked up."""
+
+    #: Unique id; `local-` and 16 hex digits for a job asked for on the command line.
+    id: str = Field(min_length=1, max_length=200)
+    #: Where the workspace comes from.
+    kind: JobKind = JobKind.LOCAL
+    #: The folder to work in, absolute. Never logged or recorded in full.
+    folder: Path
+    #: What the agent is asked to do, handed to it as the user's turn. Never logged or recorded.
+    task: str = Field(min_length=1)
+    #: pi's name of the model provider.
+    provider: str | None = None
+    #: The provider's own model id.
+    model: str | None = None
+    #: Most model turns the run may take.
+    max_turns: int | None = Field(default=None, ge=1)
+    #: Most billed tokens the run may use; `None` for no cap.
+    max_tokens: int | None = Field(default=None, ge=1)
+    #: Image reference; never pulled.
+    image: str | None = None
+
+    @property
+    def target(self) -> str:
+        """The name of the target that may be shown and recorded: `local:` and the folder's last part."""
+        return f"local:{self.folder.name}"

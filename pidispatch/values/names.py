@@ -1,0 +1,70 @@
+"""Names that cross the wall of the box: variables, labels, paths and name prefixes, each declared once."""
+
+from typing import Final
+
+#: Prefix of every job container and job network; a namespace claimed on the engine.
+JOB_PREFIX: Final = "pi-job-"
+#: User and group of the shipped image.
+IMAGE_UID: Final = 1001
+#: Home of the job's user inside the box.
+BOX_HOME: Final = "/home/pi"
+#: Port on which the job's one neighbour answers as an HTTP proxy.
+PROXY_PORT: Final = 3128
+
+#: Labels written on job containers and networks.
+LABEL_JOB: Final = "pi.dispatch.job"
+LABEL_DEPLOYMENT: Final = "pi.dispatch.deployment"
+
+#: Labels read from a job image.
+LABEL_PI_VERSION: Final = "dev.pi-dispatch.pi-version"
+LABEL_CAPABILITIES: Final = "dev.pi-dispatch.capabilities"
+#: The image runs as any user and group.
+CAPABILITY_ANY_UID: Final = "anyUid"
+
+#: Variables the box writes on every job, whatever the settings.
+ALWAYS_WRITTEN: Final = ("PI_PROVIDER", "PI_MODEL", "PI_MAX_TURNS", "PI_JOB_ID", "PI_OFFLINE")
+#: Variables the box writes when the job calls for them. `HOME` travels with an explicit user only.
+SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "PI_FLOW", "HOME")
+#: Variables that send a job's traffic to its one neighbour. The lower-case forms are there because curl and git
+#: read no upper-case name for plain HTTP.
+PROXY_WRITTEN: Final = (
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "NODE_USE_ENV_PROXY",
+)
+#: Variables by which the runner hands its budgets to the agent; never taken from outside.
+RUNNER_INTERNAL: Final = ("RUN_MAX_TURNS", "RUN_MAX_TOKENS", "PI_CODING_AGENT_DIR")
+#: Names kept for later use inside the box. Nothing serves them yet, so nobody may forward them.
+RESERVED: Final = (
+    "PI_COMMAND",
+    "PI_PACKAGES",
+    "PI_SESSION_FILE",
+    "PI_EXCLUDE_TOOLS",
+    "PI_ALLOWED_MODELS",
+    "PI_MAX_COST_MICROS",
+    "PI_EXIT_AUTH",
+    "PI_GLOBAL_ALLOW_EXTENSIONS",
+    "PI_DISPATCH_KEYLESS",
+    "PI_DISPATCH_CHILD_LEDGER",
+    "PI_DISPATCH_RUNNER_PID",
+    "PLAYWRIGHT_BROWSERS_PATH",
+    "PLAYWRIGHT_MCP_BROWSER",
+    "PLAYWRIGHT_MCP_SANDBOX",
+)
+#: Credentials that are minted per job or belong to the host alone.
+NEVER_FORWARDED: Final = (
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "GITLAB_TOKEN",
+    "FORGEJO_TOKEN",
+    "AZURE_TOKEN",
+    "GITHUB_APP_PRIVATE_KEY",
+    "VALKEY_PASSWORD",
+    "VALKEY_URL",
+    "WEBHOOK_SECRET",
+    "GIT_ASKPASS_TOKEN",
+)

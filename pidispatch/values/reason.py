@@ -1,0 +1,184 @@
+"""Every reason a run can end with, its meaning and its remedy; docs/reference/reasons.md is made from this."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a run did not complete. The token is what logs, records and exit messages carry."""
+
+    meaning: str
+    remedy: str
+
+    def __new__(cls, token: str, meaning: str, remedy: str) -> "Reason":
+        member = str.__new__(cls, token)
+        member._value_ = token
+        member.meaning = meaning
+        member.remedy = remedy
+        return member
+
+    # Refused before anything was spent.
+    CONFIG_REFUSED = (
+        "config-refused",
+        "The job, its folder or a setting cannot work as it stands.",
+        "Mend what the message names; nothing was run.",
+    )
+    LOCAL_FOLDER_NO_COMMIT = (
+        "local-folder-no-commit",
+        "The folder is a git repository without a commit, so there is no state to come back to.",
+        "Commit once in the folder: git add -A && git commit -m start",
+    )
+    JOB_IMAGE_MISSING = (
+        "job-image-missing",
+        "The job image is not on this engine. Images are never pulled.",
+        "Build it with: pi-dispatch image build, or name another with PI_JOB_IMAGE or --image.",
+    )
+    JOB_IMAGE_ANY_UID_UNSUPPORTED = (
+        "job-image-any-uid-unsupported",
+        "The job runs as the folder's owner, and the image does not say that it can run as any user.",
+        "Use an image with the capability anyUid (pi-dispatch image build makes one).",
+    )
+    JOB_USER_UNMAPPABLE = (
+        "job-user-unmappable",
+        "No unprivileged user can be found for the job that may also write the folder.",
+        "See the cause: chown the folder to an ordinary user, or run as an ordinary user.",
+    )
+    PROVIDER_UNCONFIGURED = (
+        "provider-unconfigured",
+        "There is no credential for the model provider.",
+        "Export the provider's key in the environment of pi-dispatch, or choose another provider.",
+    )
+    EGRESS_PROXY_MISSING = (
+        "egress-proxy-missing",
+        "The container named by PI_EGRESS_PROXY, the job's only way out, does not exist.",
+        "Start it, name the right container with PI_EGRESS_PROXY, or set PI_EGRESS=0 to open the network.",
+    )
+    EGRESS_PROXY_STOPPED = (
+        "egress-proxy-stopped",
+        "The container named by PI_EGRESS_PROXY, the job's only way out, is not running.",
+        "Start it again: docker start NAME",
+    )
+    # Ended by policy; never retried.
+    WORKER_ABORT = (
+        "worker-abort",
+        "The run was stopped by pi-dispatch: its time was up, or the program was told to stop.",
+        "Split the task if time was up; what the agent had done is in the folder.",
+    )
+    OPERATOR_CANCEL = (
+        "operator-cancel",
+        "The operator stopped the run.",
+        "Nothing to mend; what the agent had done is in the folder.",
+    )
+    RUNNER_POLICY = (
+        "runner-policy",
+        "The runner inside the box ended the run on a rule: a budget was used up, or its input was wrong.",
+        "See the cause: raise --max-turns or PI_MAX_TOKENS, or split the task.",
+    )
+    PROVIDER_AUTH_REFUSED = (
+        "provider-auth-refused",
+        "The model provider refused the credential.",
+        "Check the provider's key in the environment of pi-dispatch.",
+    )
+    WORKSPACE_NOT_WRITABLE = (
+        "workspace-not-writable",
+        "The job's user cannot write the workspace, so no work could have been kept.",
+        "Give the folder to the user who runs pi-dispatch, or run as its owner.",
+    )
+    FLOW_NOT_LOADED = (
+        "flow-not-loaded",
+        "The flow's skill was not loaded by the agent, so the task would have run without its instructions.",
+        "Check .pi/skills/<flow>/SKILL.md: it needs a name and a description in its front matter.",
+    )
+    # The surroundings failed; trying again may help.
+    INFRA = (
+        "infra",
+        "The run failed for a reason outside its own rules.",
+        "See the cause; try again.",
+    )
+    CONTAINER_NEVER_STARTED = (
+        "container-never-started",
+        "The container could not be created or started, so nothing ran and nothing was spent.",
+        "Check that the container engine answers: docker info",
+    )
+    CONTAINER_DETACHED = (
+        "container-detached",
+        "The connection to the engine was lost while the container ran.",
+        "Check the engine; a container that is still there carries the job's name.",
+    )
+
+
+class RunnerReason(StrEnum):
+    """The runner's own word for its end; shown as the cause, never used to decide."""
+
+    meaning: str
+    remedy: str
+
+    def __new__(cls, token: str, meaning: str, remedy: str = "") -> "RunnerReason":
+        member = str.__new__(cls, token)
+        member._value_ = token
+        member.meaning = meaning
+        member.remedy = remedy
+        return member
+
+    STOP = "stop", "The agent ended by itself."
+    TOOL_USE = "toolUse", "The agent ended after a tool call."
+    LENGTH = "length", "The model's last answer was cut at its own output limit."
+    ERROR = (
+        "error",
+        "The model provider failed, also after the agent's own retries.",
+        "Try again later; the message says what the provider answered.",
+    )
+    NO_TERMINAL_MESSAGE = (
+        "no-terminal-message",
+        "The agent ended without an answer of the model.",
+        "Try again; if it stays so, look at the run's output.",
+    )
+    INFRA = (
+        "infra",
+        "The agent could not be started or died.",
+        "Try again; check the image with: pi-dispatch image verify",
+    )
+    CONFIG = (
+        "config",
+        "What the runner was given cannot work: provider, model, credential or a variable.",
+        "Check --provider and --model: the id must be exactly one that pi knows.",
+    )
+    JOB_INPUTS_UNREADABLE = (
+        "job-inputs-unreadable",
+        "The job's user may not read the job's inputs.",
+        "Check the owner and the mode of PI_JOBS_DIR and PI_GLOBAL_PI_DIR.",
+    )
+    WORKSPACE_NOT_WRITABLE = (
+        "workspace-not-writable",
+        "The job's user may not write the workspace.",
+        "Give the folder to the user who runs pi-dispatch, or run as its owner.",
+    )
+    FLOW_NOT_LOADED = "flow-not-loaded", "The flow's skill was not loaded by the agent."
+    TURN_BUDGET = (
+        "turn_budget",
+        "The run used up its model turns.",
+        "Raise --max-turns or PI_MAX_TURNS, or split the task.",
+    )
+    TOKEN_BUDGET = (
+        "token_budget",
+        "The run used up its tokens.",
+        "Raise PI_MAX_TOKENS, or split the task.",
+    )
+    ABORTED = "aborted", "The agent's work was cut short.", "Try again."
+    TERMINATED = "terminated", "The runner was told to stop."
+    PROVIDER_AUTH_REFUSED = "provider-auth-refused", "The model provider refused the credential."
+
+
+#: Reasons of the runner that become the run's own reason when it ends by policy.
+KEPT_RUNNER_REASONS: dict[RunnerReason, Reason] = {
+    RunnerReason.PROVIDER_AUTH_REFUSED: Reason.PROVIDER_AUTH_REFUSED,
+    RunnerReason.WORKSPACE_NOT_WRITABLE: Reason.WORKSPACE_NOT_WRITABLE,
+    RunnerReason.FLOW_NOT_LOADED: Reason.FLOW_NOT_LOADED,
+}
+
+
+class AbortReason(StrEnum):
+    """Who ended a running job; the first to say so wins."""
+
+    JOB_TIMEOUT = "job-timeout-30m"
+    SHUTDOWN = "shutdown"
+    OPERATOR_CANCEL = "operator-cancel"
