@@ -1,0 +1,60 @@
+"""The operator's folder: whether a job may work in it, and whose it is."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pidispatch.values.errors import ConfigError, InfraError
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that holds a git repository of its own."""
+
+    #: Absolute, links resolved. Never logged or recorded in full.
+    path: Path
+    #: Owner, as numbers.
+    uid: int
+    gid: int
+
+    @property
+    def git_dir(self) -> Path:
+        """The folder's own git directory."""
+        return self.path / ".git"
+
+
+def open_folder(path: Path) -> Folder:
+    """The folder at `path`, checked. Raises `ConfigError` for what cannot work and `InfraError` for what may pass.
+
+    A git directory that lies elsewhere (a linked worktree, a submodule) is refused: only the folder is mounted into
+    the box, so git would not work there (docs/explanation/host-git.md).
+    """
+    resolved = Path(os.path.realpath(path))
+    name = resolved.name or "/"
+    facts = _stat(resolved, f"the folder {name!r} does not exist", "folder-missing")
+    if not resolved.is_dir():
+        raise ConfigError(f"{name!r} is not a folder; name the folder of a git repository", "folder-missing")
+    _stat(
+        resolved / ".git",
+        f"the folder {name!r} is not the root of a git repository (it holds no .git). "
+        "Make it one: git init && git add -A && git commit -m start",
+        "folder-not-git",
+    )
+    git_dir = resolved / ".git"
+    if git_dir.is_symlink() or not git_dir.is_dir() or (git_dir / "commondir").exists():
+        raise ConfigError(
+            f"the git directory of {name!r} lies outside the folder (a linked worktree or a submodule), so git would "
+            "not work inside the box. Use the main checkout, or a clone of its own: git clone FOLDER NEW",
+            "worktree",
+        )
+    return Folder(resolved, facts.st_uid, facts.st_gid)
+
+
+def _stat(path: Path, absent: str, cause: str) -> os.stat_result:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(absent, cause) from None
+    except OSError as error:
+        # The path itself stays out of the message: it may end in a log.
+        raise InfraError(f"{path.name!r} cannot be examined: {error.strerror}", "folder-unreadable") from None

@@ -1,0 +1,236 @@
+"""The host's own git on an operator's folder, with a git directory of its own.
+
+A folder's configuration may have been written by an agent: filters, external diffs, hooks and remotes in it run
+programs. So git is never pointed at it. One bare git directory is made per job, whose objects are the folder's and
+whose configuration is ours, and the folder is only its work tree (docs/explanation/host-git.md).
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pidispatch.values.errors import ConfigError, DispatchError, InfraError
+from pidispatch.values.limits import Limits
+from pidispatch.workspace.folder import Folder
+from pidispatch.workspace.process import Finished, program, run_program
+
+_OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+#: What is carried over from the folder's configuration, each with the values that mean something.
+_CARRIED = {
+    "core.autocrlf": ("true", "false", "input"),
+    "core.eol": ("lf", "crlf", "native"),
+    "core.fileMode": ("true", "false"),
+    "core.ignoreCase": ("true", "false"),
+    "core.symlinks": ("true", "false"),
+}
+#: The one filter that may run on the host, exactly as its own installer writes it.
+_LFS = {
+    "filter.lfs.clean": "git-lfs clean -- %f",
+    "filter.lfs.smudge": "git-lfs smudge -- %f",
+    "filter.lfs.process": "git-lfs filter-process",
+    "filter.lfs.required": "true",
+}
+_EXCLUDE_BYTES = 1024 * 1024
+
+
+def git_environment() -> dict[str, str]:
+    """The closed environment of every git call: no system, global or inherited configuration."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+    }
+
+
+@dataclass(frozen=True)
+class HostGit:
+    """Git on one folder through a git directory of our own. Make one with `open_host_git`."""
+
+    folder: Folder
+    #: The bare git directory of this job.
+    git_dir: Path
+    #: The commit HEAD named before the run: 40 or 64 hex digits.
+    sha: str
+    limits: Limits
+
+    def call(self, *arguments: str, stdin: bytes = b"") -> Finished:
+        """One git call with our git directory and the folder as work tree. Raises `InfraError` on failure."""
+        return _checked(
+            _git(
+                self.limits,
+                self.git_dir,
+                f"--git-dir={self.git_dir}",
+                f"--work-tree={self.folder.path}",
+                *arguments,
+                stdin=stdin,
+            ),
+            arguments[0],
+        )
+
+    def head(self) -> str | None:
+        """The commit that the folder's HEAD names now, `None` where it names none or cannot be read."""
+        try:
+            return read_head(self.folder, self.limits)
+        except DispatchError:
+            return None
+
+
+def open_host_git(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path | None = None) -> HostGit:
+    """Prepare `git_dir` (must not exist) for `folder` and read the commit it stands at.
+
+    `operator_home` is where the operator's own global configuration is read from; default: this account's home.
+    Raises `ConfigError` (cause `no-commit` or `git-unusable`) for a repository that cannot work, else `InfraError`.
+    """
+    sha = read_head(folder, limits)
+    if sha is None:
+        raise ConfigError(
+            f"the repository in {folder.path.name!r} has no commit yet, so there is no state to come back to. "
+            "Commit once: git add -A && git commit -m start",
+            "no-commit",
+        )
+    object_format = "sha256" if len(sha) == 64 else "sha1"
+    _checked(
+        _git(
+            limits,
+            git_dir.parent,
+            "init",
+            "--quiet",
+            "--bare",
+            "--template=",
+            f"--object-format={object_format}",
+            str(git_dir),
+        ),
+        "init",
+    )
+    _share_objects(folder, git_dir)
+    (git_dir / "HEAD").write_text(sha + "\n")
+    _configure(folder, git_dir, limits, operator_home or Path.home())
+    host_git = HostGit(folder, git_dir, sha, limits)
+    kind = _git(limits, git_dir, f"--git-dir={git_dir}", "cat-file", "-t", sha)
+    if kind.code != 0 or kind.output.strip() != b"commit":
+        raise ConfigError(
+            f"HEAD of {folder.path.name!r} names a commit that is not in the repository. Check it with: git fsck",
+            "git-unusable",
+        )
+    host_git.call("read-tree", sha)
+    return host_git
+
+
+def read_head(folder: Folder, limits: Limits) -> str | None:
+    """The object id HEAD resolves to, `None` for a HEAD without a commit.
+
+    Only names are resolved: looking an object up here could make git fetch it by a command of the folder's choice.
+    """
+    done = _git(
+        limits,
+        folder.path.parent,
+        "-c",
+        f"safe.directory={folder.path}",
+        f"--git-dir={folder.git_dir}",
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "HEAD",
+    )
+    line = done.output.strip()
+    if done.code == 0 and _OBJECT_ID.fullmatch(line):
+        return line.decode("ascii")
+    if done.code == 1 and not done.errors.strip():
+        return None
+    raise ConfigError(
+        f"the repository in {folder.path.name!r} cannot be used by git. Check it with: git status",
+        "git-unusable",
+    )
+
+
+def _share_objects(folder: Folder, git_dir: Path) -> None:
+    objects = Path(os.path.realpath(folder.git_dir / "objects"))
+    if not objects.is_relative_to(folder.path) or not objects.is_dir():
+        raise ConfigError(
+            f"the objects of the repository in {folder.path.name!r} lie outside the folder, so git would not work "
+            "inside the box. Use a clone of its own: git clone --no-local FOLDER NEW",
+            "worktree",
+        )
+    alternates = git_dir / "objects" / "info" / "alternates"
+    alternates.parent.mkdir(exist_ok=True)
+    # A quoted path keeps a folder whose name holds a line break or a quote from adding a second entry.
+    escaped = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    alternates.write_text(f'"{escaped}"\n')
+
+
+def _configure(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) -> None:
+    own = git_dir / "config"
+    for key, value in _carried(folder, limits, operator_home).items():
+        _checked(_git(limits, git_dir, "config", f"--file={own}", key, value), "config")
+    exclude = folder.git_dir / "info" / "exclude"
+    if exclude.is_file() and not exclude.is_symlink() and exclude.stat().st_size <= _EXCLUDE_BYTES:
+        (git_dir / "info").mkdir(exist_ok=True)
+        (git_dir / "info" / "exclude").write_bytes(exclude.read_bytes())
+
+
+def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str, str]:
+    settings = {"core.bigFileThreshold": "1m", "gc.auto": "0", "core.bare": "false"}
+    theirs = _read_config(folder.git_dir / "config", limits)
+    for key, allowed in _CARRIED.items():
+        value = theirs.get(key.lower(), "").lower()
+        if value in allowed:
+            settings[key] = value
+    operators: dict[str, str] = {}
+    for name in (".gitconfig", ".config/git/config"):
+        operators = _read_config(operator_home / name, limits) | operators
+    if excludes := operators.get("core.excludesfile"):
+        settings["core.excludesFile"] = os.path.join(operator_home, excludes.removeprefix("~/"))
+    elif (operator_home / ".config/git/ignore").is_file():
+        settings["core.excludesFile"] = str(operator_home / ".config/git/ignore")
+    # Git LFS only as its installer writes it; anything else under that name is somebody's program.
+    lfs = {key: value for key, value in (operators | theirs).items() if key.startswith("filter.lfs.")}
+    if lfs and all(_LFS.get(key) == value for key, value in lfs.items()):
+        settings |= _LFS
+    return settings
+
+
+def _read_config(path: Path, limits: Limits) -> dict[str, str]:
+    """The plain entries of one configuration file, later ones winning; includes are not followed."""
+    if not path.is_file():
+        return {}
+    done = _git(limits, Path("/"), "config", "--no-includes", f"--file={path}", "--null", "--list")
+    if done.code != 0:
+        return {}
+    entries = (entry.split("\n", 1) for entry in done.output.decode("utf-8", "replace").split("\0") if entry)
+    return {entry[0]: entry[1] if len(entry) == 2 else "true" for entry in entries}
+
+
+def _git(limits: Limits, cwd: Path, *arguments: str, stdin: bytes = b"") -> Finished:
+    argv = [
+        program("git"),
+        "--no-pager",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "protocol.allow=never",
+        *arguments,
+    ]
+    return run_program(
+        argv,
+        env=git_environment(),
+        cwd=cwd,
+        timeout_s=limits.git_timeout_s,
+        max_bytes=limits.git_output_bytes,
+        stdin=stdin,
+    )
+
+
+def _checked(done: Finished, verb: str) -> Finished:
+    if done.code != 0:
+        raise InfraError(f"git {verb} failed on the host (exit {done.code})", "git-failed")
+    return done

@@ -1,0 +1,19 @@
+"""What the agent is told: the prompt and the event, written by the host (docs/explanation/prompt.md)."""
+
+import json
+
+from pidispatch.values.job import Job
+
+
+def local_prompt(task: str) -> str:
+    """The user's turn of a local job: where its context lies, then the task as it was written."""
+    return (
+        "You work in the git repository at /workspace, which is a person's own folder: edit it in place. "
+        "Where this job comes from is written in /job/event.json.\n\n"
+        f"{task}\n"
+    )
+
+
+def local_event(job: Job, sha: str) -> str:
+    """`event.json` of a job that a person asked for. The folder goes in by its last part only."""
+    return json.dumps({"source": "manual", "folder": job.folder.name, "sha": sha}) + "\n"

@@ -1,0 +1,129 @@
+"""The directory of one attempt: what the box is given to read, and nothing secret."""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pidispatch.values.errors import ConfigError, InfraError
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_DEPLOYMENT = re.compile(r"[0-9a-f]{16}")
+
+
+def sanitise(job_id: str) -> str:
+    """A job id as part of a file or container name: every character outside `[A-Za-z0-9._-]` becomes `_`."""
+    return _UNSAFE.sub("_", job_id)
+
+
+@dataclass(frozen=True)
+class JobDir:
+    """Paths of one attempt on the host; mounted read-only at `/job`."""
+
+    path: Path
+    #: User and group of the job.
+    owner: tuple[int, int]
+
+    @property
+    def prompt(self) -> Path:
+        """The user's turn."""
+        return self.path / "prompt.md"
+
+    @property
+    def event(self) -> Path:
+        """Where the job came from."""
+        return self.path / "event.json"
+
+    @property
+    def outbox(self) -> Path:
+        """Mounted writable at `/outbox`."""
+        return self.path / "outbox"
+
+    @property
+    def git_dir(self) -> Path:
+        """The host's own git directory for this attempt."""
+        return self.path / "git"
+
+    def write_inputs(self, prompt: str, event: str) -> None:
+        """Write what the job is told. Raises `InfraError`."""
+        try:
+            for path, text in ((self.prompt, prompt), (self.event, event)):
+                path.write_text(text, encoding="utf-8")
+                path.chmod(0o444)
+                self.give(path)
+        except OSError as error:
+            raise InfraError(f"the job's inputs cannot be written: {error.strerror}", "job-dir") from None
+
+    def give(self, path: Path) -> None:
+        """Hand `path` to the job's user; only root can, and anyone else is that user."""
+        if os.geteuid() == 0:
+            os.chown(path, *self.owner, follow_symlinks=False)
+
+
+def private_folder(path: Path, variable: str) -> Path:
+    """`path` as a folder of this account with mode 0700, made when absent. Raises `ConfigError` for another's."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = path.lstat()
+    except FileExistsError:
+        raise ConfigError(f"{variable}={path} is not a folder; name another path", "not-a-folder") from None
+    except OSError as error:
+        raise InfraError(f"{variable}={path} cannot be made: {error.strerror}", "folder-unusable") from None
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{variable}={path} is a link or belongs to another account; name a folder of this account's own",
+            "not-own-folder",
+        )
+    if facts.st_mode & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
+    """A fresh, empty directory for one attempt, belonging to the job's user when this process is root."""
+    home = private_folder(jobs_dir, "PI_JOBS_DIR")
+    try:
+        job_dir = JobDir(Path(tempfile.mkdtemp(prefix="job-", dir=home)), owner)
+        job_dir.outbox.mkdir(mode=0o700)
+        job_dir.give(job_dir.path)
+        job_dir.give(job_dir.outbox)
+    except OSError as error:
+        raise InfraError(f"the job's directory cannot be made: {error.strerror}", "job-dir") from None
+    return job_dir
+
+
+def remove_job_dir(job_dir: JobDir) -> None:
+    """Remove the directory of an attempt; what resists stays and hides no other error."""
+    shutil.rmtree(job_dir.path, ignore_errors=True)
+
+
+def count_outbox(job_dir: JobDir) -> int:
+    """How many entries the agent left in its outbox."""
+    try:
+        return len(os.listdir(job_dir.outbox))
+    except OSError:
+        return 0
+
+
+def deployment_id(state_dir: Path) -> str:
+    """The id that marks this deployment's containers: 16 hex digits, made once and kept in the state folder."""
+    path = private_folder(state_dir, "PI_STATE_DIR") / "deployment"
+    if not path.exists():
+        # Written aside and linked into place, so that of two first runs both read one whole id.
+        fresh = path.with_name(f"deployment.{secrets.token_hex(4)}")
+        fresh.write_text(secrets.token_hex(8))
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+    text = path.read_text(encoding="ascii", errors="replace").strip()
+    if not _DEPLOYMENT.fullmatch(text):
+        raise ConfigError(
+            f"{path} does not hold a deployment id (16 hex digits). Move it away to have a new one made",
+            "deployment-id",
+        )
+    return text
