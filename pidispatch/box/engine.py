@@ -1,0 +1,261 @@
+"""The container engine: every call this house makes of it, with its faults in our own words.
+
+Calls: https://docker-py.readthedocs.io/en/stable/ and https://docs.docker.com/reference/api/engine/
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import docker
+import docker.errors
+import requests
+import urllib3
+from docker.models.containers import Container
+from docker.models.networks import Network
+
+from pidispatch.box.spec import ContainerSpec, create_arguments
+from pidispatch.config.text import scrub
+from pidispatch.values import names
+from pidispatch.values.base import Value
+from pidispatch.values.errors import InfraError
+from pidispatch.values.outcome import Refused
+from pidispatch.values.reason import Reason
+
+#: Everything by which docker-py says that the engine refused, vanished or did not answer.
+ENGINE_FAULTS = (
+    docker.errors.DockerException,
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+)
+_REMEDY = "Check that it runs and that this account may use it: docker info"
+
+
+class ImageFacts(Value):
+    """What a job needs to know of its image."""
+
+    digest: str
+    pi_version: str | None
+    capabilities: frozenset[str]
+
+
+class EngineFacts(Value):
+    """What is known of the engine itself."""
+
+    here: bool
+    desktop: bool
+    security_options: tuple[str, ...]
+    socket_uid: int | None
+    socket_gid: int | None
+
+
+class State(Value):
+    """State of a container as the engine tells it."""
+
+    #: `created`, `running`, `exited`, `dead`, ...
+    status: str
+    exit_code: int
+    oom_killed: bool
+
+
+class Engine:
+    """One connection to the engine that `DOCKER_HOST` or the default socket names."""
+
+    def __init__(self, client: docker.DockerClient) -> None:
+        self._client = client
+
+    @classmethod
+    def connect(cls, timeout_s: int = 60) -> "Engine":
+        """Connect and ask for the engine's version. Raises `InfraError` where nothing answers."""
+        try:
+            return cls(docker.from_env(version="auto", timeout=timeout_s))
+        except ENGINE_FAULTS as error:
+            raise fault("the container engine does not answer", error) from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def facts(self) -> EngineFacts:
+        """Where the engine runs and how it maps users. Raises `InfraError`."""
+        try:
+            info = self._client.info()
+        except ENGINE_FAULTS as error:
+            raise fault("the container engine does not say what it is", error) from None
+        options = info.get("SecurityOptions") or []
+        socket = _socket_path()
+        owner = _socket_owner(socket)
+        return EngineFacts(
+            here=socket is not None,
+            desktop="desktop" in str(info.get("OperatingSystem", "")).lower(),
+            security_options=tuple(str(option) for option in options),
+            socket_uid=owner[0] if owner else None,
+            socket_gid=owner[1] if owner else None,
+        )
+
+    def image(self, reference: str) -> ImageFacts | Refused:
+        """The image `reference`, which is never pulled, or the refusal of a missing one. Raises `InfraError`."""
+        try:
+            image = self._client.images.get(reference)
+        except docker.errors.ImageNotFound:
+            return Refused(reason=Reason.JOB_IMAGE_MISSING, detail=f"there is no image {reference!r} on this engine")
+        except ENGINE_FAULTS as error:
+            raise fault("the container engine does not answer for the image", error) from None
+        declared = (image.labels.get(names.LABEL_CAPABILITIES) or "").split(",")
+        return ImageFacts(
+            digest=str(image.id),
+            pi_version=image.labels.get(names.LABEL_PI_VERSION) or None,
+            capabilities=frozenset(part.strip() for part in declared if part.strip()),
+        )
+
+    def neighbour(self, name: str) -> str | Refused:
+        """Id of the running container `name`, or the refusal of a missing or stopped one. Raises `InfraError`."""
+        try:
+            container = self._client.containers.get(name)
+        except docker.errors.NotFound:
+            return Refused(
+                reason=Reason.EGRESS_PROXY_MISSING,
+                detail=f"there is no container {name!r}",
+                remedy="start it, name the right one with PI_EGRESS_PROXY, or set PI_EGRESS=0 to open the network",
+            )
+        except ENGINE_FAULTS as error:
+            raise fault("the container engine does not answer for the egress proxy", error) from None
+        if container.attrs["State"].get("Running") is not True:
+            return Refused(
+                reason=Reason.EGRESS_PROXY_STOPPED,
+                detail=f"the container {name!r} is not running",
+                remedy=f"start it: docker start {name}",
+            )
+        return str(container.id)
+
+    def create_network(self, name: str, deployment: str) -> Network:
+        """A network of its own for one job, without a way out. Raises `InfraError` (never started)."""
+        try:
+            return self._client.networks.create(
+                name,
+                driver="bridge",
+                internal=True,
+                # Without it the bridge's gateway, and so every service of this machine, would answer in the box.
+                options={"com.docker.network.bridge.inhibit_ipv4": "true"},
+                labels={names.LABEL_DEPLOYMENT: deployment},
+            )
+        except ENGINE_FAULTS as error:
+            raise never_started("the job's network could not be made", error) from None
+
+    def connect_neighbour(self, network: Network, container: str, alias: str) -> None:
+        """Connect the one neighbour under `alias`. Raises `InfraError` (never started)."""
+        try:
+            network.connect(container, aliases=[alias])
+        except ENGINE_FAULTS as error:
+            raise never_started("the egress proxy could not be connected to the job's network", error) from None
+
+    def remove_network(self, network: Network, neighbour: str) -> str | None:
+        """Disconnect the neighbour and remove the network; returns what failed, if anything did."""
+        failed = None
+        try:
+            network.disconnect(neighbour, force=True)
+        except docker.errors.NotFound:
+            pass
+        except ENGINE_FAULTS as error:
+            failed = describe(error)
+        try:
+            network.remove()
+        except docker.errors.NotFound:
+            pass
+        except ENGINE_FAULTS as error:
+            failed = describe(error)
+        return failed
+
+    def create(self, spec: ContainerSpec) -> Container:
+        """Create the container of `spec`; nothing is pulled. Raises `InfraError` (never started)."""
+        try:
+            return self._client.containers.create(**create_arguments(spec))
+        except ENGINE_FAULTS as error:
+            raise never_started("the job's container could not be created", error) from None
+
+    def start(self, container: Container) -> None:
+        """Start it. Raises `InfraError` (never started)."""
+        try:
+            container.start()
+        except ENGINE_FAULTS as error:
+            raise never_started("the job's container could not be started", error) from None
+
+    def output(self, container: Container) -> Iterator[bytes]:
+        """Both streams of the container in arrival order, from its first byte; ends when the engine ends it."""
+        stream: Iterator[bytes] = container.attach(stdout=True, stderr=True, stream=True, logs=True)
+        return stream
+
+    def wait(self, container: Container) -> int:
+        """Block until the container's next exit; its status. Call before `start`. Raises docker-py's own faults."""
+        result = self._client.api.wait(str(container.id), timeout=None, condition="next-exit")
+        return int(result["StatusCode"])
+
+    def state(self, container: Container) -> State:
+        """The container's state now. Raises docker-py's own faults."""
+        found: dict[str, Any] = self._client.api.inspect_container(str(container.id))["State"]
+        return State(
+            status=str(found.get("Status", "")),
+            exit_code=int(found.get("ExitCode", 0)),
+            oom_killed=bool(found.get("OOMKilled", False)),
+        )
+
+    def stop(self, name: str, grace_s: int) -> str | None:
+        """Stop the container `name`: the polite signal, then after `grace_s` the final one. Returns what failed."""
+        try:
+            self._client.api.stop(name, timeout=grace_s)
+        except docker.errors.NotFound:
+            return None
+        except ENGINE_FAULTS as error:
+            return describe(error)
+        return None
+
+    def remove(self, container: Container) -> str | None:
+        """Remove the container, ending it if it still runs. Returns what failed."""
+        try:
+            self._client.api.remove_container(str(container.id), force=True, v=True)
+        except docker.errors.NotFound:
+            return None
+        except ENGINE_FAULTS as error:
+            return describe(error)
+        return None
+
+
+def describe(error: BaseException) -> str:
+    """A fault of the engine for a log or a message: its kind, the HTTP status and the scrubbed explanation.
+
+    Never the whole exception: it can repeat the request, and the request holds credentials.
+    """
+    status = getattr(error, "status_code", None)
+    explanation = getattr(error, "explanation", None)
+    words = [type(error).__name__, str(status) if status else "", scrub(explanation) if explanation else ""]
+    return " ".join(word for word in words if word)
+
+
+def fault(what: str, error: BaseException) -> InfraError:
+    """The engine did not do what was asked of it before any container existed."""
+    return InfraError(f"{what} ({describe(error)}). {_REMEDY}", Reason.CONTAINER_NEVER_STARTED.value)
+
+
+def never_started(what: str, error: BaseException) -> InfraError:
+    """The container did not come to run; nothing was spent."""
+    return InfraError(f"{what} ({describe(error)})", Reason.CONTAINER_NEVER_STARTED.value)
+
+
+def _socket_path() -> str | None:
+    """Path of the engine's socket on this machine; `None` for an engine behind an address."""
+    url = os.environ.get("DOCKER_HOST", "") or "unix:///var/run/docker.sock"
+    parts = urlsplit(url)
+    return parts.path if parts.scheme in ("unix", "http+unix") else None
+
+
+def _socket_owner(path: str | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return (facts.st_uid, facts.st_gid) if stat.S_ISSOCK(facts.st_mode) else None

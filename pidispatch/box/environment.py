@@ -1,0 +1,59 @@
+"""The environment of a job, built from nothing: a name is in it because a step below put it there."""
+
+from collections.abc import Iterable, Mapping
+
+from pidispatch.box.providers import credential
+from pidispatch.box.spec import JobUser
+from pidispatch.values import names
+
+
+def job_environment(
+    *,
+    container: str,
+    provider: str,
+    model: str,
+    max_turns: int,
+    max_tokens: int | None,
+    user: JobUser,
+    neighbour: str | None,
+    forward: Iterable[str],
+    environ: Mapping[str, str],
+) -> dict[str, str]:
+    """The variables of one job; later steps win over earlier ones.
+
+    `environ` is the environment of this process, of which only the provider's credential and the names in `forward`
+    are looked at. `neighbour` is the container that answers as proxy, `None` for a job with an open network. No
+    variable is ever set to an empty text: absent means absent (docs/explanation/box.md).
+    """
+    env = {
+        "PI_PROVIDER": provider,
+        "PI_MODEL": model,
+        "PI_MAX_TURNS": str(max_turns),
+        "PI_JOB_ID": container,
+        "PI_OFFLINE": "1",
+    }
+    if max_tokens is not None:
+        env["PI_MAX_TOKENS"] = str(max_tokens)
+    env |= credential(provider, environ)
+    env |= {name: environ[name] for name in forward if environ.get(name)}
+    if neighbour is not None:
+        env |= proxy_environment(neighbour)
+    if user.explicit:
+        env["HOME"] = names.BOX_HOME
+    return env
+
+
+def proxy_environment(neighbour: str) -> dict[str, str]:
+    """The variables that send every client's traffic to the job's one neighbour."""
+    url = f"http://{neighbour}:{names.PROXY_PORT}"
+    local = "localhost,127.0.0.1"
+    return {
+        "HTTPS_PROXY": url,
+        "HTTP_PROXY": url,
+        "NO_PROXY": local,
+        "https_proxy": url,
+        "http_proxy": url,
+        "no_proxy": local,
+        # Without it node's own fetch ignores the proxy and every request dies.
+        "NODE_USE_ENV_PROXY": "1",
+    }

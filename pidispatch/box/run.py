@@ -1,0 +1,201 @@
+"""One container from its creation to its removal: who watches it, what ends it, and what came of it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import docker.errors
+from docker.models.containers import Container
+
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import ENGINE_FAULTS, Engine, State, describe
+from pidispatch.box.spec import ContainerSpec
+from pidispatch.box.tail import Tail
+from pidispatch.config.log import log
+from pidispatch.values.base import Value
+from pidispatch.values.clock import Clock
+from pidispatch.values.progress import ContainerStarted, ProgressSink, Stopping
+from pidispatch.values.reason import AbortReason
+
+_ENDED = ("exited", "dead")
+_ABORTED_CODE = 137
+_RETRY_S = 0.25
+
+
+class Neighbour(Value):
+    """The one container a job can reach."""
+
+    id: str
+    #: Its name inside the job's network.
+    alias: str
+
+
+class ContainerEnd(Value):
+    """How a container that was to run ended."""
+
+    #: Exit status; 137 for a job that was ended before its container was started.
+    code: int
+    #: Who ended it, as it stood when the container ended; `None` when it ended by itself.
+    aborted: AbortReason | None = None
+    #: The engine was lost while the container ran; its status is not known.
+    detached: bool = False
+    oom_killed: bool = False
+    tail: str = ""
+    #: Seconds from start to end; `None` when it was not started.
+    seconds: float | None = None
+
+
+def run_container(
+    engine: Engine,
+    spec: ContainerSpec,
+    neighbour: Neighbour | None,
+    *,
+    abort: Abort,
+    progress: ProgressSink,
+    clock: Clock,
+) -> ContainerEnd:
+    """Run the container of `spec`, and remove it and its network whatever happens.
+
+    Without a `neighbour` the job is on the engine's default network. Raises `InfraError` with the cause
+    `container-never-started` when nothing ran.
+    """
+    if abort.reason is not None:
+        return ContainerEnd(code=_ABORTED_CODE, aborted=abort.reason)
+    with _network(engine, spec, neighbour):
+        container = engine.create(spec)
+        try:
+            return _Run(engine, container, spec, abort, progress, clock).result()
+        finally:
+            if failed := engine.remove(container):
+                log().warning("remove_container_failed", container=spec.name, fault=failed)
+
+
+@contextmanager
+def _network(engine: Engine, spec: ContainerSpec, neighbour: Neighbour | None) -> Iterator[None]:
+    if spec.network is None or neighbour is None:
+        yield
+        return
+    network = engine.create_network(spec.network, spec.deployment)
+    try:
+        engine.connect_neighbour(network, neighbour.id, neighbour.alias)
+        yield
+    finally:
+        if failed := engine.remove_network(network, neighbour.id):
+            log().warning("remove_network_failed", network=spec.network, fault=failed)
+
+
+class _Run:
+    """One started container and the two threads that watch it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        container: Container,
+        spec: ContainerSpec,
+        abort: Abort,
+        progress: ProgressSink,
+        clock: Clock,
+    ) -> None:
+        self._engine = engine
+        self._container = container
+        self._spec = spec
+        self._limits = spec.limits
+        self._abort = abort
+        self._progress = progress
+        self._clock = clock
+        self._tail = Tail(spec.limits, progress)
+        self._changed = threading.Event()
+        self._code: int | None = None
+        self._lost: str | None = None
+        self._pump = threading.Thread(target=self._pump_output, daemon=True)
+        self._waiter = threading.Thread(target=self._wait_for_exit, daemon=True)
+        self._started = 0.0
+
+    def result(self) -> ContainerEnd:
+        """Start it and see it to its end."""
+        # Both stand before the start, or a container that ends within milliseconds would be missed.
+        self._pump.start()
+        self._waiter.start()
+        self._abort.listen(self._changed.set)
+        if self._abort.reason is not None:
+            return ContainerEnd(code=_ABORTED_CODE, aborted=self._abort.reason)
+        self._started = self._clock.monotonic()
+        self._engine.start(self._container)
+        self._progress(ContainerStarted(name=self._spec.name))
+        while self._code is None and self._lost is None and self._abort.reason is None:
+            if not self._changed.wait(self._limits.look_every_s):
+                self._look()
+            self._changed.clear()
+        if self._code is None and self._lost is None:
+            self._stop()
+        if self._lost is not None:
+            return self._detached()
+        return self._end(self._code if self._code is not None else _ABORTED_CODE)
+
+    def _end(self, code: int) -> ContainerEnd:
+        aborted = self._abort.reason
+        seconds = self._clock.monotonic() - self._started
+        self._pump.join(self._limits.drain_s)
+        state = self._state()
+        return ContainerEnd(
+            code=code,
+            aborted=aborted,
+            oom_killed=state is not None and state.oom_killed,
+            tail=self._tail.text(),
+            seconds=seconds,
+        )
+
+    def _stop(self) -> None:
+        """Stop the container by its name and give it a bounded time to be gone."""
+        self._progress(Stopping(reason=str(self._abort.reason)))
+        if failed := self._engine.stop(self._spec.name, self._limits.stop_grace_s):
+            log().warning("stop_container_failed", container=self._spec.name, fault=failed)
+        self._waiter.join(self._limits.stop_take_s)
+        if self._code is None and self._lost is None:
+            log().error("stop_did_not_take", container=self._spec.name, grace_s=self._limits.stop_take_s)
+
+    def _detached(self) -> ContainerEnd:
+        """The engine was lost. What runs there must not go on unwatched: find it, stop it, within bounds."""
+        log().error("container_detached", container=self._spec.name, fault=self._lost)
+        seconds = self._clock.monotonic() - self._started
+        deadline = self._clock.monotonic() + self._limits.detached_s
+        while self._engine.stop(self._spec.name, self._limits.stop_grace_s) is not None:
+            self._changed.clear()
+            # Nothing sets it any more: this paces the tries, and an abort ends the wait early.
+            if self._clock.monotonic() >= deadline or self._changed.wait(_RETRY_S):
+                break
+        return ContainerEnd(code=1, aborted=self._abort.reason, detached=True, tail=self._tail.text(), seconds=seconds)
+
+    def _pump_output(self) -> None:
+        try:
+            for chunk in self._engine.output(self._container):
+                self._tail.write(chunk)
+        except ENGINE_FAULTS as error:
+            log().debug("output_lost", container=self._spec.name, fault=describe(error))
+        # The end of the output is not the end of the job, but a reason to look.
+        self._look()
+
+    def _wait_for_exit(self) -> None:
+        try:
+            self._code = self._engine.wait(self._container)
+        except ENGINE_FAULTS as error:
+            if not self._look():
+                self._lost = describe(error)
+        self._changed.set()
+
+    def _look(self) -> bool:
+        """Ask for the state, for an exit that the waiting thread missed. `False` when there was no answer."""
+        state = self._state()
+        if state is not None and state.status in _ENDED and self._code is None:
+            self._code = state.exit_code
+            self._changed.set()
+        return state is not None
+
+    def _state(self) -> State | None:
+        try:
+            return self._engine.state(self._container)
+        except docker.errors.NotFound:
+            return None
+        except ENGINE_FAULTS as error:
+            log().debug("inspect_failed", container=self._spec.name, fault=describe(error))
+            return None
