@@ -1,0 +1,66 @@
+"""The program `pi-dispatch`: finds the verb, loads only what it needs, and turns errors into exit codes.
+
+Exit codes: 0 done, 1 the surroundings failed or the call was wrong, 2 refused for good (docs/reference/reasons.md).
+"""
+
+import importlib
+import sys
+from typing import Final, NoReturn
+
+import click
+
+from pidispatch import __version__
+from pidispatch.values.errors import DispatchError
+
+#: Verb -> (module and name of its command, one line of help). Help is shown without loading any of them.
+VERBS: Final[dict[str, tuple[str, str]]] = {
+    "image": ("pidispatch.cli.image:image", "Build and verify the image that jobs run in."),
+    "run": ("pidispatch.cli.run:run", "Run the agent on a folder, now, and show what it did."),
+}
+
+
+class _Verbs(click.Group):
+    """A group whose verbs are loaded when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is given
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        module, name = VERBS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, VERBS[name][1]) for name in sorted(VERBS)])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.version_option(__version__, prog_name="pi-dispatch")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Runs the pi coding agent on your repositories, inside one locked-down container per job."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main() -> NoReturn:
+    """Entry point of the program."""
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        code = cli.main(arguments, prog_name="pi-dispatch", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 1
+    except click.ClickException as error:
+        # A wrong call is not a refusal: its own exit code would tell a supervisor never to try again.
+        error.show()
+        return 1
+    except DispatchError as error:
+        click.echo(f"pi-dispatch: {error.message}", err=True)
+        return error.exit_code
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,130 @@
+"""`pi-dispatch run`: one job in the foreground, and how it went."""
+
+import json
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import Engine
+from pidispatch.cli.options import POSITIVE_INT
+from pidispatch.cli.view import error_console, progress_view, show_result
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.log import configure_log
+from pidispatch.config.settings import Settings, load_settings
+from pidispatch.runs.attempt import Attempt
+from pidispatch.runs.classify import exit_code
+from pidispatch.values.job import Job
+from pidispatch.values.limits import Limits
+from pidispatch.values.outcome import Completed
+from pidispatch.values.reason import AbortReason
+from pidispatch.values.record import Result, RunRecord
+
+#: What a signal means to a running job.
+_SIGNALS = {
+    signal.SIGINT: AbortReason.OPERATOR_CANCEL,
+    signal.SIGTERM: AbortReason.SHUTDOWN,
+    signal.SIGHUP: AbortReason.SHUTDOWN,
+}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--task", required=True, metavar="TEXT", help="What the agent is to do.")
+@click.option("--provider", metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")
+@click.option("--model", metavar="M", help="The provider's exact model id. Default: PI_MODEL.")
+@click.option("--max-turns", type=POSITIVE_INT, help="Most model turns. Default: PI_MAX_TURNS.")
+@click.option("--image", metavar="REF", help="Job image on this engine. Default: PI_JOB_IMAGE.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+def run(
+    folder: Path,
+    task: str,
+    provider: str | None,
+    model: str | None,
+    max_turns: int | None,
+    image: str | None,
+    as_json: bool,
+) -> int:
+    """Run the agent on FOLDER, a git repository of yours, which it edits in place.
+
+    Exit code: 0 the agent completed, 2 refused or ended by policy, 1 the surroundings failed.
+    """
+    if not task.strip():
+        raise click.UsageError("--task is empty; say what the agent is to do")
+    configure_log()
+    settings = load_settings()
+    job = Job(
+        id=f"local-{secrets.token_hex(8)}",
+        folder=folder.absolute(),
+        task=task,
+        provider=provider or None,
+        model=model or None,
+        max_turns=max_turns,
+        image=image or None,
+    )
+    notes = error_console()
+    _warn(notes, job, settings)
+    result = _attempt(job, settings, notes)
+    if as_json:
+        click.echo(json.dumps(as_document(job, result), indent=2))
+    else:
+        show_result(Console(), job, result)
+    return exit_code(result.outcome)
+
+
+def _warn(notes: Console, job: Job, settings: Settings) -> None:
+    turns = job.max_turns or settings.max_turns
+    tokens = settings.max_tokens
+    bound = f"{turns} turns" + (f" or {tokens:,} tokens" if tokens else "")
+    lines = [f"note: this run may use up to {bound}; this version has no cap on the number of runs"]
+    if not settings.egress:
+        lines.append("note: PI_EGRESS=0: the agent can reach the internet and whatever else this machine can reach")
+    for line in lines:
+        notes.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
+    abort = Abort()
+    engine = Engine.connect()
+    try:
+        attempt = Attempt(settings, engine, Limits(), SystemClock())
+        with _signals(abort), progress_view(notes) as progress:
+            return attempt(job, progress, abort)
+    finally:
+        engine.close()
+
+
+@contextmanager
+def _signals(abort: Abort) -> Iterator[None]:
+    """While a job runs, a signal ends the job and not this program, which still has to say how it went."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        abort.set(_SIGNALS[signal.Signals(number)])
+
+    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def as_document(job: Job, result: Result) -> dict[str, object]:
+    """The run record's keys as they are, and what only the one who asked may see beside them."""
+    document: dict[str, object] = RunRecord.of(job, result).model_dump(mode="json")
+    outcome = result.outcome
+    if not isinstance(outcome, Completed):
+        document["why"] = getattr(outcome, "detail", None) or outcome.reason.meaning
+        document["remedy"] = getattr(outcome, "remedy", None) or outcome.reason.remedy
+        document["message"] = result.telemetry.message
+    document["change"] = result.change.model_dump(mode="json") if result.change else None
+    document["changeError"] = result.change_error
+    document["diff"] = result.diff
+    document["outboxFiles"] = result.outbox_files
+    return document

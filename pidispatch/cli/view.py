@@ -1,0 +1,176 @@
+"""What a person sees of a run: progress while it goes, and at the end how it went, why, what it cost and changed."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from pidispatch.config.text import printable, printable_block
+from pidispatch.values.change import Change
+from pidispatch.values.job import Job
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused
+from pidispatch.values.progress import (
+    CheckPassed,
+    ContainerStarted,
+    Progress,
+    ProgressSink,
+    ProviderRetry,
+    Stopping,
+    TurnEnded,
+)
+from pidispatch.values.record import Result
+
+#: Lines of a diff that are shown; a longer one is left to git.
+DIFF_LINES = 80
+FILE_LINES = 40
+
+
+def say(progress: Progress) -> str:
+    """One step of a run in words."""
+    match progress:
+        case CheckPassed(name=name, detail=detail):
+            return f"checked {name}" + (f": {printable(detail)}" if detail else "")
+        case ContainerStarted(name=name):
+            return f"container {name} started"
+        case TurnEnded(turns=turns, tokens=tokens):
+            return f"turn {turns}: {tokens:,} tokens so far"
+        case ProviderRetry(attempt=attempt, max_attempts=most):
+            return f"the model provider failed; retry {attempt} of {most}"
+        case Stopping(reason=reason):
+            return f"stopping ({reason})"
+
+
+@contextmanager
+def progress_view(console: Console) -> Iterator[ProgressSink]:
+    """A sink for progress: one changing line where a person looks, plain lines elsewhere."""
+    if not console.is_terminal:
+        yield lambda progress: console.print(say(progress), markup=False, highlight=False, soft_wrap=True)
+        return
+    with Status("starting", console=console) as status:
+
+        def show(progress: Progress) -> None:
+            if isinstance(progress, TurnEnded):
+                status.update(escape(say(progress)))
+            else:
+                console.print(f"[dim]{escape(say(progress))}[/dim]", highlight=False)
+                status.update("the agent works" if isinstance(progress, ContainerStarted) else escape(say(progress)))
+
+        yield show
+
+
+def show_result(console: Console, job: Job, result: Result) -> None:
+    """How the run went, for a person."""
+    out = _Lines(console)
+    _headline(out, job, result)
+    _numbers(out, result)
+    _changes(out, result)
+    if result.outbox_files:
+        out.line(
+            f"outbox     {result.outbox_files} file(s) that the agent left in its outbox were dropped: follow-up jobs "
+            "are not served by this version"
+        )
+
+
+class _Lines:
+    """Plain lines on a console, with no reading of markup in them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _headline(out: _Lines, job: Job, result: Result) -> None:
+    outcome = result.outcome
+    match outcome:
+        case Completed(truncated=truncated):
+            cut = " (the model's last answer was cut at its output limit)" if truncated else ""
+            out.line(f"completed  {printable(job.target)}{cut}", "green")
+        case Refused() | InfraFailed():
+            word = "refused" if isinstance(outcome, Refused) and result.exit_code is None else "ended"
+            word = "failed" if isinstance(outcome, InfraFailed) else word
+            cause = f" ({outcome.cause})" if outcome.cause else ""
+            out.line(f"{word:<10} {outcome.reason.value}{cause}", "red" if word == "failed" else "yellow")
+            out.line(f"why        {printable(outcome.detail or outcome.reason.meaning)}")
+            remedy = outcome.remedy if isinstance(outcome, Refused) else None
+            out.line(f"remedy     {printable(remedy or outcome.reason.remedy)}")
+        case Aborted():
+            out.line(f"stopped    {outcome.reason.value} ({outcome.cause.value})", "yellow")
+            out.line(f"remedy     {outcome.reason.remedy}")
+    if result.telemetry.message and not isinstance(outcome, Completed):
+        out.line(f"box says   {printable(result.telemetry.message)}")
+
+
+def _numbers(out: _Lines, result: Result) -> None:
+    if result.exit_code is None:
+        out.line("spent      nothing: no container was run")
+        return
+    telemetry = result.telemetry
+    tokens = telemetry.tokens or {}
+    total, cost = tokens.get("total"), tokens.get("cost")
+    turns = "unknown" if telemetry.turns is None else str(telemetry.turns)
+    out.line(f"model      {printable(result.provider)}/{printable(result.model)}")
+    out.line(f"spent      {turns} turns, {_count(total)} tokens, {money(cost)}{_unpriced(tokens)}")
+    if result.container_s is not None:
+        out.line(f"took       {result.container_s:.1f} s, exit {result.exit_code}")
+
+
+def money(cost: Decimal | bool | None) -> str:
+    """US dollars with four decimals; `unknown` where no price was reported."""
+    return f"${cost:.4f}" if isinstance(cost, Decimal) else "cost unknown"
+
+
+def _count(number: Decimal | bool | None) -> str:
+    return f"{int(number):,}" if isinstance(number, Decimal) else "an unknown number of"
+
+
+def _unpriced(tokens: dict[str, Decimal | bool]) -> str:
+    unpriced = tokens.get("unpriced")
+    return f" (and {int(unpriced)} calls without a known price)" if isinstance(unpriced, Decimal) and unpriced else ""
+
+
+def _changes(out: _Lines, result: Result) -> None:
+    if result.change_error is not None:
+        out.line(f"changed    unknown: {printable(result.change_error)}", "yellow")
+        return
+    change = result.change
+    if change is None:
+        return
+    if not change.changed:
+        out.line("changed    nothing: the run left no change in the folder", "yellow")
+        return
+    note = "; the folder had uncommitted changes before the run" if change.dirty_before else ""
+    commits = f", {change.commits} commit(s)" if change.commits else ""
+    out.line(f"changed    {len(change.files)} file(s){commits}{note}")
+    _file_list(out, change)
+    if result.diff:
+        _diff(out, result.diff)
+
+
+def _file_list(out: _Lines, change: Change) -> None:
+    for file in change.files[:FILE_LINES]:
+        counts = "binary" if file.added is None else f"+{file.added} -{file.removed}"
+        out.line(f"           {file.kind:<9} {printable(file.path)} ({counts})")
+    if len(change.files) > FILE_LINES or change.truncated:
+        out.line("           ... and more: git status")
+
+
+def _diff(out: _Lines, diff: str) -> None:
+    lines = diff.rstrip("\n").split("\n")
+    if len(lines) > DIFF_LINES:
+        out.line(f"diff       {len(lines)} lines: see them with git diff")
+        return
+    out.line()
+    for line in lines:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        out.line(printable_block(line), style)
+
+
+def error_console() -> Console:
+    """Where progress and notes go: standard error, so that standard output holds the result alone."""
+    return Console(file=sys.stderr, stderr=True)

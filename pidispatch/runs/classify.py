@@ -1,0 +1,81 @@
+"""From how a container ended to what that means: the exit status and the abort decide, never what the box says."""
+
+from pidispatch.box.exitline import has_runner_line, read_telemetry
+from pidispatch.box.run import ContainerEnd
+from pidispatch.values.errors import ConfigError, DispatchError
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
+from pidispatch.values.reason import KEPT_RUNNER_REASONS, AbortReason, Reason, RunnerReason
+from pidispatch.values.usage import Telemetry
+
+#: Statuses of an entry point that is not executable (126) or absent (127).
+_NO_ENTRY = (126, 127)
+#: Causes of a `ConfigError` that have a reason of their own.
+_OWN_REASONS = {"no-commit": Reason.LOCAL_FOLDER_NO_COMMIT}
+
+
+def classify(end: ContainerEnd) -> tuple[Outcome, Telemetry]:
+    """The outcome of a container that was to run, and what it claims about itself (docs/reference/reasons.md)."""
+    telemetry = read_telemetry(end.tail)
+    return _outcome(end, telemetry), telemetry
+
+
+def _outcome(end: ContainerEnd, telemetry: Telemetry) -> Outcome:
+    if end.aborted is not None:
+        cancelled = end.aborted is AbortReason.OPERATOR_CANCEL
+        return Aborted(reason=Reason.OPERATOR_CANCEL if cancelled else Reason.WORKER_ABORT, cause=end.aborted)
+    if end.detached:
+        return InfraFailed(reason=Reason.CONTAINER_DETACHED)
+    said = telemetry.reason
+    if end.code == 0:
+        return Completed(truncated=telemetry.truncated)
+    if end.code == 2:
+        return _policy(said)
+    if end.code in _NO_ENTRY and not has_runner_line(end.tail):
+        return InfraFailed(
+            reason=Reason.CONTAINER_NEVER_STARTED,
+            cause=f"exit-{end.code}",
+            detail="the image has no entry point that can be executed",
+        )
+    return _failed(end, said)
+
+
+def _policy(said: RunnerReason | None) -> Refused:
+    if said is None:
+        return Refused(reason=Reason.RUNNER_POLICY)
+    kept = KEPT_RUNNER_REASONS.get(said)
+    if kept is not None:
+        return Refused(reason=kept)
+    return Refused(reason=Reason.RUNNER_POLICY, cause=said.value, detail=said.meaning, remedy=said.remedy or None)
+
+
+def _failed(end: ContainerEnd, said: RunnerReason | None) -> InfraFailed:
+    if end.oom_killed:
+        return InfraFailed(
+            reason=Reason.INFRA, cause="oom-killed", detail="the run needed more memory than the box has"
+        )
+    if said is not None:
+        return InfraFailed(reason=Reason.INFRA, cause=said.value, detail=said.meaning)
+    return InfraFailed(reason=Reason.INFRA, cause=f"exit-{end.code}")
+
+
+def classify_error(error: DispatchError) -> Outcome:
+    """The outcome of an attempt that an error ended before its container ran."""
+    if isinstance(error, ConfigError):
+        reason = _OWN_REASONS.get(error.cause or "", Reason.CONFIG_REFUSED)
+        return Refused(reason=reason, cause=error.cause, detail=error.message)
+    reason = Reason.INFRA
+    if error.cause == Reason.CONTAINER_NEVER_STARTED:
+        reason = Reason.CONTAINER_NEVER_STARTED
+    cause = None if error.cause == reason else error.cause
+    return InfraFailed(reason=reason, cause=cause, detail=error.message)
+
+
+def exit_code(outcome: Outcome) -> int:
+    """Exit status of a program whose job ended so: 0 completed, 2 by policy, 1 failed."""
+    match outcome:
+        case Completed():
+            return 0
+        case Refused() | Aborted():
+            return 2
+        case InfraFailed():
+            return 1
