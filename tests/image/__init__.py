@@ -1,0 +1,1 @@
+"""Images for tests and the demo, assembled without a registry: from Debian's mirror, npm and the product's own code."""
