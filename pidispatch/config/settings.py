@@ -22,6 +22,14 @@ def _account_tmp() -> Path:
     return Path(tempfile.gettempdir()) / f"pi-dispatch-{os.getuid()}"
 
 
+def _default_state_dir() -> Path:
+    try:
+        return Path.home() / ".pi-dispatch"
+    except RuntimeError:
+        # An account without a home, as in a container under an arbitrary user.
+        return _account_tmp() / "state"
+
+
 def _setting(default: Any, variable: str, description: str, *, unit: str, bound: str, remedy: str) -> Any:
     extra: dict[str, Any] = {"unit": unit, "bound": bound, "remedy": remedy}
     if callable(default):
@@ -87,7 +95,7 @@ class Settings(BaseSettings):
         remedy="PI_JOBS_DIR=/var/lib/pi-dispatch/jobs",
     )
     state_dir: Path = _setting(
-        lambda: Path.home() / ".pi-dispatch",
+        _default_state_dir,
         "PI_STATE_DIR",
         "Folder for what must outlive a run: the id of this deployment. Made with mode 0700 when absent.",
         unit="path",
@@ -202,5 +210,5 @@ def _explain(error: ValidationError) -> list[str]:
         variable = str(fault["loc"][0])
         extra = remedies.get(variable)
         remedy = extra["remedy"] if isinstance(extra, dict) else variable
-        lines.append(f"{variable}={printable(str(fault['input']))!r} {reason}. Write for example: {remedy}")
+        lines.append(f"{variable}='{printable(str(fault['input']))}' {reason}. Write for example: {remedy}")
     return lines

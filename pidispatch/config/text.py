@@ -6,8 +6,9 @@ import unicodedata
 #: Characters that turn the reading direction of a line; escaped so that text cannot look like other text.
 _BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 _SCRUB_LIMIT = 300
-#: Everything up to the last `@` of a run of non-blank characters may be a credential.
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?[^\s\"'<>]*@")
+#: A run without blanks outside of double quotes. Everything up to its last `@` may be a credential.
+_RUN = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\S)+')
+_SCHEME = re.compile(r"[\"'<(]*[A-Za-z][A-Za-z0-9+.-]*://")
 _ACCOUNT = re.compile(r"(?P<root>/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s\"':]+")
 
 
@@ -29,6 +30,14 @@ def scrub(text: object) -> str:
     """An error's text without userinfo and account names, at most 300 characters; `unknown` for no text."""
     if not isinstance(text, str) or not text:
         return "unknown"
-    clean = _USERINFO.sub(lambda match: f"{match['scheme'] or ''}[redacted]@", text)
+    clean = _RUN.sub(_without_userinfo, text)
     clean = printable(_ACCOUNT.sub(lambda match: f"{match['root']}[redacted]", clean))
     return clean if len(clean) <= _SCRUB_LIMIT else clean[:_SCRUB_LIMIT] + "…"
+
+
+def _without_userinfo(run: re.Match[str]) -> str:
+    secret, at, rest = run[0].rpartition("@")
+    if not at:
+        return run[0]
+    scheme = _SCHEME.match(secret)
+    return f"{scheme[0] if scheme else ''}[redacted]@{rest}"

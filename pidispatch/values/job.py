@@ -40,4 +40,5 @@ class Job(Value):
     @property
     def target(self) -> str:
         """The name of the target that may be shown and recorded: `local:` and the folder's last part."""
-        return f"local:{self.folder.name}"
+        # A name that is not UTF-8 would make the record unwritable as JSON.
+        return f"local:{self.folder.name.encode('utf-8', 'replace').decode('utf-8')}"

@@ -163,6 +163,11 @@ class RunnerReason(StrEnum):
         "The run used up its tokens.",
         "Raise PI_MAX_TOKENS, or split the task.",
     )
+    UNKNOWN_STOP_REASON = (
+        "unknown-stop-reason",
+        "The agent ended in a way that the runner does not know.",
+        "Try again; check the image with: pi-dispatch image verify",
+    )
     ABORTED = "aborted", "The agent's work was cut short.", "Try again."
     TERMINATED = "terminated", "The runner was told to stop."
     PROVIDER_AUTH_REFUSED = "provider-auth-refused", "The model provider refused the credential."

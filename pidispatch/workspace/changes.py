@@ -32,7 +32,8 @@ def snapshot(git: HostGit) -> Snapshot:
     digest = hashlib.sha256()
     tracked = git.call("diff", *_DIFF, "--raw", "-z", "--no-abbrev", git.sha).output
     digest.update(tracked)
-    changed = [entry for entry in tracked.split(b"\0") if entry and not entry.startswith(b":")]
+    # Each change is two entries: its modes and object ids, then its name.
+    changed = tracked.split(b"\0")[1::2]
     untracked = _untracked(git)
     for name in [*changed, *untracked]:
         digest.update(name + b"\0" + _stamp(git.folder.path, name) + b"\0")
@@ -45,17 +46,20 @@ def read_change(git: HostGit, before: Snapshot) -> Change:
     head = git.head()
     untracked = _untracked(git)
     if untracked:
-        # Our own index, so that new files have lines to count; the folder's index is not touched.
+        # Our own index, so that new files have lines to count; the folder's index is not touched. A nested
+        # repository is left out, because adding it would read it; so is a name that git refuses, such as `.GIT`.
         git.call(
             "add",
             "--intent-to-add",
             "--pathspec-from-file=-",
             "--pathspec-file-nul",
-            stdin=b"\0".join(untracked),
+            "--ignore-errors",
+            stdin=b"\0".join(name for name in untracked if not name.endswith(b"/")),
+            checked=False,
         )
     done = git.call("diff", *_DIFF, "--numstat", "-z", git.sha)
     kinds = git.call("diff", *_DIFF, "--name-status", "-z", git.sha)
-    files = tuple(_files(done.output, kinds.output))
+    files = tuple(_files(done.output, kinds.output, untracked))
     return Change(
         changed=after != before or (head is not None and head != git.sha),
         commits=_commits(git, head),
@@ -72,9 +76,9 @@ def diff_text(git: HostGit) -> str:
 
 
 def _untracked(git: HostGit) -> list[bytes]:
+    """Names of what is not in the commit and not ignored; one that ends with `/` is a repository nested in it."""
     listed = git.call("ls-files", "--others", "--exclude-standard", "-z").output
-    # A repository nested by the agent is listed as a folder; adding it would read that repository.
-    return [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]
+    return listed.split(b"\0")[:-1]
 
 
 def _commits(git: HostGit, head: str | None) -> int:
@@ -86,13 +90,14 @@ def _commits(git: HostGit, head: str | None) -> int:
         return 0
 
 
-def _files(numstat: bytes, name_status: bytes) -> Iterator[FileChange]:
+def _files(numstat: bytes, name_status: bytes, untracked: list[bytes]) -> Iterator[FileChange]:
     fields = name_status.split(b"\0")
     kinds = dict(zip(fields[1::2], fields[0::2], strict=False))
-    for entry in numstat.split(b"\0"):
+    uncounted = dict.fromkeys(untracked)
+    # What follows the last separator is nothing, or an entry that was cut.
+    for entry in numstat.split(b"\0")[:-1]:
         parts = entry.split(b"\t", 2)
-        if len(parts) != 3:
-            continue
+        uncounted.pop(parts[2], None)
         kind = {b"A": "added", b"D": "deleted"}.get(kinds.get(parts[2], b"M"), "modified")
         yield FileChange.model_validate(
             {
@@ -102,6 +107,8 @@ def _files(numstat: bytes, name_status: bytes) -> Iterator[FileChange]:
                 "removed": int(parts[1]) if parts[1].isdigit() else None,
             }
         )
+    for name in uncounted:
+        yield FileChange(path=name.decode("utf-8", "replace"), kind="added")
 
 
 def _stamp(root: Path, name: bytes) -> bytes:

@@ -31,6 +31,7 @@ def open_folder(path: Path) -> Folder:
     """
     resolved = Path(os.path.realpath(path))
     name = resolved.name or "/"
+    _refuse_unmountable(resolved, name)
     facts = _stat(resolved, f"the folder {name!r} does not exist", "folder-missing")
     if not resolved.is_dir():
         raise ConfigError(f"{name!r} is not a folder; name the folder of a git repository", "folder-missing")
@@ -41,7 +42,7 @@ def open_folder(path: Path) -> Folder:
         "folder-not-git",
     )
     git_dir = resolved / ".git"
-    if git_dir.is_symlink() or not git_dir.is_dir() or (git_dir / "commondir").exists():
+    if git_dir.is_symlink() or not git_dir.is_dir() or _is_there(git_dir / "commondir"):
         raise ConfigError(
             f"the git directory of {name!r} lies outside the folder (a linked worktree or a submodule), so git would "
             "not work inside the box. Use the main checkout, or a clone of its own: git clone FOLDER NEW",
@@ -56,5 +57,29 @@ def _stat(path: Path, absent: str, cause: str) -> os.stat_result:
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(absent, cause) from None
     except OSError as error:
-        # The path itself stays out of the message: it may end in a log.
-        raise InfraError(f"{path.name!r} cannot be examined: {error.strerror}", "folder-unreadable") from None
+        raise _unreadable(path, error) from None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> InfraError:
+    # The path itself stays out of the message: it may end in a log.
+    return InfraError(f"{path.name!r} cannot be examined: {error.strerror}", "folder-unreadable")
+
+
+def _refuse_unmountable(path: Path, name: str) -> None:
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"the path of {name!r} is not valid UTF-8, so the container engine cannot mount it; rename the folder",
+            "folder-name",
+        ) from None

@@ -7,6 +7,7 @@ whose configuration is ours, and the folder is only its work tree (docs/explanat
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.workspace.folder import Folder
-from pidispatch.workspace.process import Finished, program, run_program
+from pidispatch.workspace.process import Finished, program, run_program, search_path
 
 _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 #: What is carried over from the folder's configuration, each with the values that mean something.
@@ -38,7 +39,7 @@ _EXCLUDE_BYTES = 1024 * 1024
 def git_environment() -> dict[str, str]:
     """The closed environment of every git call: no system, global or inherited configuration."""
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": search_path(),
         "HOME": "/nonexistent",
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -47,6 +48,8 @@ def git_environment() -> dict[str, str]:
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
+        # A file may be called `*` or `:(exclude)x`; a name handed to git is always just a name.
+        "GIT_LITERAL_PATHSPECS": "1",
     }
 
 
@@ -61,19 +64,20 @@ class HostGit:
     sha: str
     limits: Limits
 
-    def call(self, *arguments: str, stdin: bytes = b"") -> Finished:
-        """One git call with our git directory and the folder as work tree. Raises `InfraError` on failure."""
-        return _checked(
-            _git(
-                self.limits,
-                self.git_dir,
-                f"--git-dir={self.git_dir}",
-                f"--work-tree={self.folder.path}",
-                *arguments,
-                stdin=stdin,
-            ),
-            arguments[0],
+    def call(self, *arguments: str, stdin: bytes = b"", checked: bool = True) -> Finished:
+        """One git call with our git directory and the folder as work tree.
+
+        Raises `InfraError` when it cannot be made, and when it fails unless `checked` is false.
+        """
+        done = _git(
+            self.limits,
+            self.git_dir,
+            f"--git-dir={self.git_dir}",
+            f"--work-tree={self.folder.path}",
+            *arguments,
+            stdin=stdin,
         )
+        return _checked(done, arguments[0]) if checked else done
 
     def head(self) -> str | None:
         """The commit that the folder's HEAD names now, `None` where it names none or cannot be read."""
@@ -112,7 +116,7 @@ def open_host_git(folder: Folder, git_dir: Path, limits: Limits, operator_home: 
     )
     _share_objects(folder, git_dir)
     (git_dir / "HEAD").write_text(sha + "\n")
-    _configure(folder, git_dir, limits, operator_home or Path.home())
+    _configure(folder, git_dir, limits, operator_home or _home())
     host_git = HostGit(folder, git_dir, sha, limits)
     kind = _git(limits, git_dir, f"--git-dir={git_dir}", "cat-file", "-t", sha)
     if kind.code != 0 or kind.output.strip() != b"commit":
@@ -151,6 +155,33 @@ def read_head(folder: Folder, limits: Limits) -> str | None:
     )
 
 
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        # An account without a home has no configuration of its own either.
+        return Path("/nonexistent")
+
+
+def _refuse_borrowed(folder: Folder, objects: Path) -> None:
+    """A clone that borrows another repository's objects cannot be read where only the folder is mounted."""
+    try:
+        lines = (objects / "info" / "alternates").read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InfraError(
+            f"the repository's objects cannot be examined: {error.strerror}", "folder-unreadable"
+        ) from None
+    if any(line.strip() and not line.startswith(b"#") for line in lines):
+        raise ConfigError(
+            f"the repository in {folder.path.name!r} borrows objects of another one (git clone --shared or "
+            "--reference), so git would not work inside the box. Make it whole: git repack -a -d && rm "
+            ".git/objects/info/alternates",
+            "worktree",
+        )
+
+
 def _share_objects(folder: Folder, git_dir: Path) -> None:
     objects = Path(os.path.realpath(folder.git_dir / "objects"))
     if not objects.is_relative_to(folder.path) or not objects.is_dir():
@@ -159,11 +190,12 @@ def _share_objects(folder: Folder, git_dir: Path) -> None:
             "inside the box. Use a clone of its own: git clone --no-local FOLDER NEW",
             "worktree",
         )
+    _refuse_borrowed(folder, objects)
     alternates = git_dir / "objects" / "info" / "alternates"
     alternates.parent.mkdir(exist_ok=True)
     # A quoted path keeps a folder whose name holds a line break or a quote from adding a second entry.
     escaped = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    alternates.write_text(f'"{escaped}"\n')
+    alternates.write_bytes(os.fsencode(f'"{escaped}"\n'))
 
 
 def _configure(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) -> None:
@@ -177,7 +209,7 @@ def _configure(folder: Folder, git_dir: Path, limits: Limits, operator_home: Pat
 
 
 def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str, str]:
-    settings = {"core.bigFileThreshold": "1m", "gc.auto": "0", "core.bare": "false"}
+    settings = {"core.bigFileThreshold": "1m", "gc.auto": "0", "core.bare": "false", "core.protectNTFS": "false"}
     theirs = _read_config(folder.git_dir / "config", limits)
     for key, allowed in _CARRIED.items():
         value = theirs.get(key.lower(), "").lower()
@@ -192,7 +224,9 @@ def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str
         settings["core.excludesFile"] = str(operator_home / ".config/git/ignore")
     # Git LFS only as its installer writes it; anything else under that name is somebody's program.
     lfs = {key: value for key, value in (operators | theirs).items() if key.startswith("filter.lfs.")}
-    if lfs and all(_LFS.get(key) == value for key, value in lfs.items()):
+    standard = bool(lfs) and all(_LFS.get(key) == value for key, value in lfs.items())
+    # Where it is not installed, the work tree holds git's own pointers and needs no filter.
+    if standard and shutil.which("git-lfs", path=search_path()):
         settings |= _LFS
     return settings
 

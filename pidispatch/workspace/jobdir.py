@@ -1,4 +1,4 @@
-"""The directory of one attempt: what the box is given to read, and nothing secret."""
+"""The directory of one attempt: what the box is given to read, its outbox, and beside them what is the host's alone."""
 
 import contextlib
 import os
@@ -23,21 +23,27 @@ def sanitise(job_id: str) -> str:
 
 @dataclass(frozen=True)
 class JobDir:
-    """Paths of one attempt on the host; mounted read-only at `/job`."""
+    """Paths of one attempt on the host. Only `inputs` and `outbox` enter the box."""
 
+    #: Belongs to this process and is not mounted.
     path: Path
     #: User and group of the job.
     owner: tuple[int, int]
 
     @property
+    def inputs(self) -> Path:
+        """Mounted read-only at `/job`."""
+        return self.path / "job"
+
+    @property
     def prompt(self) -> Path:
         """The user's turn."""
-        return self.path / "prompt.md"
+        return self.inputs / "prompt.md"
 
     @property
     def event(self) -> Path:
         """Where the job came from."""
-        return self.path / "event.json"
+        return self.inputs / "event.json"
 
     @property
     def outbox(self) -> Path:
@@ -46,7 +52,7 @@ class JobDir:
 
     @property
     def git_dir(self) -> Path:
-        """The host's own git directory for this attempt."""
+        """The host's own git directory for this attempt: it names paths of the host, so it stays outside the box."""
         return self.path / "git"
 
     def write_inputs(self, prompt: str, event: str) -> None:
@@ -68,7 +74,7 @@ class JobDir:
 def private_folder(path: Path, variable: str) -> Path:
     """`path` as a folder of this account with mode 0700, made when absent. Raises `ConfigError` for another's."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(path)
         facts = path.lstat()
     except FileExistsError:
         raise ConfigError(f"{variable}={path} is not a folder; name another path", "not-a-folder") from None
@@ -84,14 +90,34 @@ def private_folder(path: Path, variable: str) -> Path:
     return path
 
 
+def _make_private(path: Path) -> None:
+    """Like `mkdir -p`, with mode 0700 for every folder that is made."""
+    if not path.parent.exists():
+        _make_private(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _refuse_swappable(path: Path, variable: str) -> None:
+    """Raise `ConfigError` where another account could put a folder of its own in the place of `path`."""
+    link, facts = path.parent.lstat(), path.parent.stat()
+    foreign = {link.st_uid, facts.st_uid} - {0, os.geteuid()}
+    if foreign or (facts.st_mode & stat.S_IWOTH and not facts.st_mode & stat.S_ISVTX):
+        raise ConfigError(
+            f"{variable}={path} lies in a folder that another account can change; name one below a folder of this "
+            "account's own",
+            "not-own-folder",
+        )
+
+
 def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
-    """A fresh, empty directory for one attempt, belonging to the job's user when this process is root."""
+    """A fresh directory for one attempt; what enters the box belongs to the job's user when this process is root."""
     home = private_folder(jobs_dir, "PI_JOBS_DIR")
     try:
+        _refuse_swappable(home, "PI_JOBS_DIR")
         job_dir = JobDir(Path(tempfile.mkdtemp(prefix="job-", dir=home)), owner)
-        job_dir.outbox.mkdir(mode=0o700)
-        job_dir.give(job_dir.path)
-        job_dir.give(job_dir.outbox)
+        for folder in (job_dir.inputs, job_dir.outbox):
+            folder.mkdir(mode=0o700)
+            job_dir.give(folder)
     except OSError as error:
         raise InfraError(f"the job's directory cannot be made: {error.strerror}", "job-dir") from None
     return job_dir
@@ -113,6 +139,19 @@ def count_outbox(job_dir: JobDir) -> int:
 def deployment_id(state_dir: Path) -> str:
     """The id that marks this deployment's containers: 16 hex digits, made once and kept in the state folder."""
     path = private_folder(state_dir, "PI_STATE_DIR") / "deployment"
+    try:
+        text = _read_or_make_id(path)
+    except OSError as error:
+        raise InfraError(f"{path} cannot be read or made: {error.strerror}", "deployment-id") from None
+    if not _DEPLOYMENT.fullmatch(text):
+        raise ConfigError(
+            f"{path} does not hold a deployment id (16 hex digits). Move it away to have a new one made",
+            "deployment-id",
+        )
+    return text
+
+
+def _read_or_make_id(path: Path) -> str:
     if not path.exists():
         # Written aside and linked into place, so that of two first runs both read one whole id.
         fresh = path.with_name(f"deployment.{secrets.token_hex(4)}")
@@ -120,10 +159,4 @@ def deployment_id(state_dir: Path) -> str:
         with contextlib.suppress(FileExistsError):
             os.link(fresh, path)
         fresh.unlink()
-    text = path.read_text(encoding="ascii", errors="replace").strip()
-    if not _DEPLOYMENT.fullmatch(text):
-        raise ConfigError(
-            f"{path} does not hold a deployment id (16 hex digits). Move it away to have a new one made",
-            "deployment-id",
-        )
-    return text
+    return path.read_text(encoding="ascii", errors="replace").strip()

@@ -14,6 +14,8 @@ from typing import IO
 from pidispatch.values.errors import InfraError
 
 _CHUNK = 65536
+#: Seconds to wait for the rest of an ended program's output; a process that left its group may hold the pipe open.
+_DRAIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,14 @@ class Finished:
         return self.errors.decode("utf-8", "replace")
 
 
+def search_path() -> str:
+    """The `PATH` without its relative entries, which would find programs in whatever folder is the current one."""
+    return os.pathsep.join(part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part))
+
+
 def program(name: str) -> str:
     """Absolute path of a program on the `PATH`, relative entries of it ignored. Raises `InfraError`."""
-    absolute = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part)]
-    found = shutil.which(name, path=os.pathsep.join(absolute))
+    found = shutil.which(name, path=search_path())
     if found is None:
         raise InfraError(f"{name} is not installed on this machine; install it and try again", f"no-{name}")
     return found
@@ -54,16 +60,20 @@ def run_program(
     Output past `max_bytes` is read and dropped, so that a program never blocks on us. Past `timeout_s` seconds the
     whole group is killed and `InfraError` (cause `timeout`) raised.
     """
-    process = subprocess.Popen(
-        list(argv),
-        env=dict(env),
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        close_fds=True,
-    )
+    name = Path(argv[0]).name
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            close_fds=True,
+        )
+    except OSError as error:
+        raise InfraError(f"{name} cannot be started: {error.strerror}", "not-started") from None
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -73,13 +83,12 @@ def run_program(
     try:
         code = process.wait(timeout_s)
     except subprocess.TimeoutExpired:
-        name = Path(argv[0]).name
         raise InfraError(f"{name} did not end within {timeout_s:g} s and was killed", "timeout") from None
     finally:
         # Whatever the program left behind in its group holds our pipes open and has no business going on.
         _kill_group(process)
-    output.thread.join()
-    errors.thread.join()
+    output.thread.join(_DRAIN_S)
+    errors.thread.join(_DRAIN_S)
     return Finished(code, bytes(output.kept), bytes(errors.kept), output.truncated)
 
 

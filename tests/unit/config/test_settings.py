@@ -1,0 +1,230 @@
+"""Every variable: its default, its one reading, and the refusal that names it."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pidispatch.config.settings import Settings, load_settings
+from pidispatch.values import names
+from pidispatch.values.errors import ConfigError
+
+FIELDS = {str(field.alias): name for name, field in Settings.model_fields.items()}
+PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "NODE_USE_ENV_PROXY"]
+
+
+def load(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> Settings:
+    with monkeypatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return load_settings()
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(monkeypatch, variables)
+    assert caught.value.exit_code == 2
+    assert caught.value.cause == "setting"
+    return caught.value.message
+
+
+def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, object]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", "/somewhere")
+    return {
+        "PI_PROVIDER": "anthropic",
+        "PI_MODEL": "claude-sonnet-4-5-20250929",
+        "PI_MAX_TURNS": 30,
+        "PI_MAX_TOKENS": None,
+        "PI_JOB_IMAGE": "pi-job:latest",
+        "PI_JOBS_DIR": Path(f"/somewhere/pi-dispatch-{os.getuid()}/jobs"),
+        "PI_STATE_DIR": tmp_path / ".pi-dispatch",
+        "PI_GLOBAL_PI_DIR": None,
+        "PI_EGRESS": True,
+        "PI_EGRESS_PROXY": "pi-dispatch-egress-proxy",
+        "PI_FORWARD_ENV": (),
+    }
+
+
+def test_every_variable_has_its_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    expected = defaults(monkeypatch, tmp_path)
+    found = load(monkeypatch, {})
+    assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == expected
+
+
+def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    defaults(monkeypatch, tmp_path)
+    empty = {variable: "" for variable in FIELDS if variable not in {"PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"}}
+    assert load(monkeypatch, empty) == load(monkeypatch, {})
+
+
+@pytest.mark.parametrize("variable", ["PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"])
+def test_an_empty_folder_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    assert "must be an absolute path" in refusal(monkeypatch, {variable: ""})
+
+
+def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written = {
+        "PI_PROVIDER": "openai",
+        "PI_MODEL": "gpt-5",
+        "PI_MAX_TURNS": " 7 ",
+        "PI_MAX_TOKENS": "200000",
+        "PI_JOB_IMAGE": "other:1",
+        "PI_JOBS_DIR": "/j",
+        "PI_STATE_DIR": "/s",
+        "PI_GLOBAL_PI_DIR": str(tmp_path),
+        "PI_EGRESS": "0",
+        "PI_EGRESS_PROXY": "proxy_1.x-y",
+        "PI_FORWARD_ENV": " NPM_CONFIG_REGISTRY, ,PIP_INDEX_URL,",
+    }
+    found = load(monkeypatch, written)
+    assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == {
+        "PI_PROVIDER": "openai",
+        "PI_MODEL": "gpt-5",
+        "PI_MAX_TURNS": 7,
+        "PI_MAX_TOKENS": 200000,
+        "PI_JOB_IMAGE": "other:1",
+        "PI_JOBS_DIR": Path("/j"),
+        "PI_STATE_DIR": Path("/s"),
+        "PI_GLOBAL_PI_DIR": tmp_path,
+        "PI_EGRESS": False,
+        "PI_EGRESS_PROXY": "proxy_1.x-y",
+        "PI_FORWARD_ENV": ("NPM_CONFIG_REGISTRY", "PIP_INDEX_URL"),
+    }
+
+
+MALFORMED = [
+    ("PI_PROVIDER", "-x", "must not begin with a dash"),
+    ("PI_PROVIDER", " anthropic", "without blanks around it"),
+    ("PI_MODEL", "a\tb", "without control characters"),
+    ("PI_JOB_IMAGE", "--privileged", "must not begin with a dash"),
+    ("PI_JOB_IMAGE", "image ", "without blanks around it"),
+    *[("PI_MAX_TURNS", text, "must be a whole number") for text in ("03", "+3", "3.0", "1e2", "1_000", "-1", "x", " ")],
+    ("PI_MAX_TURNS", "0", "must be 1 or more"),
+    ("PI_MAX_TOKENS", "0", "must be 1 or more"),
+    ("PI_MAX_TOKENS", "off", "must be a whole number"),
+    ("PI_MAX_TOKENS", "9" * 16, "at most 15 digits"),
+    ("PI_JOBS_DIR", "jobs", "must be an absolute path"),
+    ("PI_STATE_DIR", "~/state", "must be an absolute path"),
+    ("PI_GLOBAL_PI_DIR", "overlay", "must be an absolute path"),
+    ("PI_GLOBAL_PI_DIR", "/nonexistent/overlay", "must be an existing folder"),
+    *[("PI_EGRESS", text, "must be 0 or 1") for text in ("yes", "no", "true", "on", "off", " 1", "01", "2")],
+    ("PI_EGRESS_PROXY", "a b", "must be a container name"),
+    ("PI_EGRESS_PROXY", "host:3128", "must be a container name"),
+    ("PI_EGRESS_PROXY", "café", "must be a container name"),
+    ("PI_FORWARD_ENV", "A,B C", "is not the name of a variable"),
+    ("PI_FORWARD_ENV", "A=1", "is not the name of a variable"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value", "reason"), MALFORMED)
+def test_a_malformed_value_is_refused_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, reason: str
+) -> None:
+    message = refusal(monkeypatch, {variable: value})
+    assert message.startswith(f"{variable}=")
+    assert reason in message
+    assert f"Write for example: {variable}=" in message
+    assert value in message or not value.isprintable()
+    assert message.isprintable()
+
+
+def test_every_variable_can_be_refused_and_its_remedy_is_good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert {variable for variable, *_ in MALFORMED} == set(FIELDS)
+    for variable, field in FIELDS.items():
+        extra = Settings.model_fields[field].json_schema_extra
+        assert isinstance(extra, dict)
+        written, value = str(extra["remedy"]).split("=")
+        assert written == variable
+        load(monkeypatch, {variable: str(tmp_path) if variable == "PI_GLOBAL_PI_DIR" else value})
+
+
+def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, {"PI_MAX_TURNS": "03", "PI_EGRESS": "yes", "PI_MODEL": "-m"})
+    assert [line.split("=")[0] for line in message.split("\n")] == ["PI_MODEL", "PI_MAX_TURNS", "PI_EGRESS"]
+
+
+def test_a_value_with_control_characters_is_shown_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, {"PI_MODEL": "a\x1b[31m\u202eb"})
+    assert message.isprintable()
+    assert "u{202E}" in message
+
+
+def test_a_file_is_no_overlay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "must be an existing folder" in refusal(monkeypatch, {"PI_GLOBAL_PI_DIR": str(tmp_path / "file")})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *names.ALWAYS_WRITTEN,
+        *(name for name in names.SOMETIMES_WRITTEN if name != "HOME"),
+        *names.RUNNER_INTERNAL,
+        *names.RESERVED,
+        *names.NEVER_FORWARDED,
+        *PROXY_NAMES,
+    ],
+)
+def test_what_the_box_writes_or_must_not_hold_is_not_forwarded(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    message = refusal(monkeypatch, {"PI_FORWARD_ENV": f"GOOD,{name}"})
+    assert message.startswith(f"PI_FORWARD_ENV names {name}: ")
+    assert "Take them out of PI_FORWARD_ENV" in message
+
+
+def test_all_offenders_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, {"PI_FORWARD_ENV": "PI_MODEL,GOOD,GITHUB_TOKEN"})
+    assert "names PI_MODEL, GITHUB_TOKEN:" in message
+
+
+@pytest.mark.parametrize("name", ["HOME", "PI_RETRY_MAX", "PI_RETRY_BASE_MS", "GITHUB_APP_PRIVATE_KEY_PATH", "PATH"])
+def test_what_is_harmless_is_forwarded(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert load(monkeypatch, {"PI_FORWARD_ENV": name}).forward_env == (name,)
+
+
+def test_proxy_names_are_forwarded_on_an_open_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = load(monkeypatch, {"PI_FORWARD_ENV": ",".join(PROXY_NAMES), "PI_EGRESS": "0"})
+    assert found.forward_env == tuple(PROXY_NAMES)
+
+
+def test_a_minted_token_is_not_forwarded_on_an_open_network_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "GH_TOKEN" in refusal(monkeypatch, {"PI_FORWARD_ENV": "GH_TOKEN", "PI_EGRESS": "0"})
+
+
+def test_no_file_of_the_current_folder_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("PI_MODEL=from-dotenv\nPI_MAX_TURNS=1\nPI_EGRESS=0\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.pydantic-settings]\nPI_MODEL = "from-pyproject"\n')
+    (tmp_path / "PI_MODEL").write_text("from-secrets")
+    monkeypatch.chdir(tmp_path)
+    found = load(monkeypatch, {})
+    assert (found.model, found.max_turns, found.egress) == ("claude-sonnet-4-5-20250929", 30, True)
+
+
+@pytest.mark.parametrize("name", ["pi_max_turns", "Pi_Max_Turns", "MAX_TURNS", "max_turns"])
+def test_a_variable_has_one_spelling(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert load(monkeypatch, {name: "7"}).max_turns == 30
+
+
+def test_an_account_without_a_home_keeps_its_state_in_the_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr(tempfile, "tempdir", "/somewhere")
+    assert load(monkeypatch, {}).state_dir == Path(f"/somewhere/pi-dispatch-{os.getuid()}/state")
+
+
+def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = load(monkeypatch, {})
+    with pytest.raises(ValueError, match="frozen"):
+        found.max_turns = 3
+
+
+def test_every_variable_says_what_it_does() -> None:
+    for field in Settings.model_fields.values():
+        assert field.description is not None
+        assert field.description.endswith(".")
+        assert isinstance(field.json_schema_extra, dict)
+        assert {"unit", "bound", "remedy"} == set(field.json_schema_extra)

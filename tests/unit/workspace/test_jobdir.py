@@ -1,0 +1,269 @@
+"""The directory of an attempt: private, its owner's, and gone afterwards; and the deployment's id."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.workspace.jobdir import (
+    JobDir,
+    count_outbox,
+    deployment_id,
+    make_job_dir,
+    private_folder,
+    remove_job_dir,
+    sanitise,
+)
+
+ME = (os.getuid(), os.getgid())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    return tmp_path / "parent" / "jobs"
+
+
+def test_makes_private_folders_whatever_the_mask(jobs: Path) -> None:
+    before = os.umask(0)
+    try:
+        job_dir = make_job_dir(jobs, ME)
+    finally:
+        os.umask(before)
+    assert [mode(path) for path in (jobs.parent, jobs, job_dir.path, job_dir.inputs, job_dir.outbox)] == [0o700] * 5
+    assert job_dir.path.parent == jobs
+    assert sorted(os.listdir(job_dir.path)) == ["job", "outbox"]
+
+
+def test_two_attempts_never_share_a_directory(jobs: Path) -> None:
+    assert make_job_dir(jobs, ME).path != make_job_dir(jobs, ME).path
+
+
+def test_an_open_folder_of_this_account_is_closed(jobs: Path) -> None:
+    jobs.mkdir(parents=True)
+    jobs.chmod(0o755)
+    assert private_folder(jobs, "PI_JOBS_DIR") == jobs
+    assert mode(jobs) == 0o700
+
+
+def test_inputs_can_be_read_and_not_written(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    job_dir.write_inputs("täsk\r\n", '{"source": "manual"}\n')
+    assert job_dir.prompt.read_bytes() == "täsk\r\n".encode()
+    assert job_dir.event.read_text() == '{"source": "manual"}\n'
+    assert (mode(job_dir.prompt), mode(job_dir.event)) == (0o444, 0o444)
+
+
+def test_inputs_that_cannot_be_written_are_a_fault(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    remove_job_dir(job_dir)
+    with pytest.raises(InfraError) as caught:
+        job_dir.write_inputs("task", "{}")
+    assert caught.value.cause == "job-dir"
+    assert str(jobs) not in caught.value.message
+
+
+def test_root_hands_everything_to_the_jobs_owner(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_away: list[tuple[str, int, int]] = []
+
+    def chown(path: Path, uid: int, gid: int, *, follow_symlinks: bool) -> None:
+        assert not follow_symlinks
+        given_away.append((path.name, uid, gid))
+
+    job_dir = make_job_dir(jobs, ME)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", chown)
+    job_dir = JobDir(job_dir.path, (1234, 5678))
+    job_dir.give(job_dir.path)
+    job_dir.give(job_dir.outbox)
+    job_dir.write_inputs("task", "{}")
+    assert [name for name, *_ in given_away] == [job_dir.path.name, "outbox", "prompt.md", "event.json"]
+    assert {tuple(owner) for _, *owner in given_away} == {(1234, 5678)}
+
+
+def test_anyone_else_hands_over_nothing(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def chown(*_arguments: object, **_named: object) -> None:
+        raise AssertionError("only root can")
+
+    job_dir = make_job_dir(jobs, ME)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "chown", chown)
+    job_dir.write_inputs("task", "{}")
+    assert job_dir.prompt.read_text() == "task"
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(ConfigError) as caught:
+        make_job_dir(tmp_path / "link", ME)
+    assert caught.value.cause == "not-own-folder"
+    assert "PI_JOBS_DIR=" in caught.value.message
+    assert os.listdir(tmp_path / "real") == []
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("/nonexistent/x")])
+def test_what_is_no_folder_is_refused(tmp_path: Path, make: object) -> None:
+    assert callable(make)
+    make(tmp_path / "jobs")
+    with pytest.raises(ConfigError) as caught:
+        private_folder(tmp_path / "jobs", "PI_JOBS_DIR")
+    assert caught.value.cause == "not-a-folder"
+
+
+def test_another_accounts_folder_is_refused(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.mkdir(parents=True)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(ConfigError) as caught:
+        private_folder(jobs, "PI_JOBS_DIR")
+    assert caught.value.cause == "not-own-folder"
+
+
+def test_a_folder_that_cannot_be_made_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InfraError) as caught:
+        private_folder(tmp_path / "file" / "jobs", "PI_JOBS_DIR")
+    assert caught.value.cause == "folder-unusable"
+
+
+def test_a_parent_that_others_may_write_is_refused(jobs: Path) -> None:
+    jobs.mkdir(parents=True, mode=0o700)
+    jobs.parent.chmod(0o777)
+    with pytest.raises(ConfigError) as caught:
+        make_job_dir(jobs, ME)
+    assert caught.value.cause == "not-own-folder"
+    assert os.listdir(jobs) == []
+
+
+def test_a_parent_like_the_temporary_folder_is_taken(jobs: Path) -> None:
+    jobs.mkdir(parents=True, mode=0o700)
+    jobs.parent.chmod(0o1777)
+    assert make_job_dir(jobs, ME).path.is_dir()
+
+
+def test_a_parent_of_another_account_is_refused(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.mkdir(parents=True, mode=0o700)
+    real = Path.lstat
+
+    def lstat(self: Path) -> os.stat_result:
+        facts = real(self)
+        if self != jobs.parent:
+            return facts
+        return os.stat_result((*facts[:4], 4242, *facts[5:10]))
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    with pytest.raises(ConfigError) as caught:
+        make_job_dir(jobs, ME)
+    assert caught.value.cause == "not-own-folder"
+
+
+def test_the_outbox_is_counted_and_removed_with_the_rest(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    assert count_outbox(job_dir) == 0
+    (job_dir.outbox / "a").touch()
+    (job_dir.outbox / "b").mkdir()
+    assert count_outbox(job_dir) == 2
+    remove_job_dir(job_dir)
+    assert not job_dir.path.exists()
+    assert count_outbox(job_dir) == 0
+    remove_job_dir(job_dir)
+
+
+def test_removing_follows_no_link(jobs: Path, tmp_path: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    (job_dir.outbox / "link").symlink_to(tmp_path / "kept")
+    remove_job_dir(job_dir)
+    assert (tmp_path / "kept" / "file").exists()
+
+
+def test_the_git_directory_is_not_made(jobs: Path) -> None:
+    assert not make_job_dir(jobs, ME).git_dir.exists()
+
+
+def test_the_deployments_id_is_made_once(tmp_path: Path) -> None:
+    first = deployment_id(tmp_path / "state")
+    assert re.fullmatch(r"[0-9a-f]{16}", first)
+    assert deployment_id(tmp_path / "state") == first
+    assert os.listdir(tmp_path / "state") == ["deployment"]
+    assert mode(tmp_path / "state") == 0o700
+
+
+def test_several_processes_at_once_agree_on_the_deployments_id(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from pidispatch.workspace.jobdir import deployment_id
+sys.stdin.readline()
+print(deployment_id(Path(sys.argv[1])))
+"""
+    argv = [sys.executable, "-c", code, str(tmp_path / "state")]
+    processes = [
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+    ids = {process.communicate()[0] for process in processes}
+    assert len(ids) == 1
+    assert [process.returncode for process in processes] == [0] * 4
+    assert ids == {deployment_id(tmp_path / "state") + "\n"}
+
+
+@pytest.mark.parametrize("text", ["", "short", "g" * 16, "A" * 16, "0" * 17, "\xff" * 16, "0" * 16 + "\nmore"])
+def test_a_malformed_id_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "deployment").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        deployment_id(tmp_path / "state")
+    assert caught.value.cause == "deployment-id"
+    assert "Move it away" in caught.value.message
+    assert (tmp_path / "state" / "deployment").read_text() == text
+
+
+def test_a_line_break_after_the_id_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "deployment").write_text("0123456789abcdef\n")
+    assert deployment_id(tmp_path / "state") == "0123456789abcdef"
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("absent")])
+def test_an_id_that_cannot_be_read_is_a_fault(tmp_path: Path, make: object) -> None:
+    assert callable(make)
+    (tmp_path / "state").mkdir()
+    make(tmp_path / "state" / "deployment")
+    with pytest.raises(InfraError) as caught:
+        deployment_id(tmp_path / "state")
+    assert caught.value.cause == "deployment-id"
+
+
+def test_a_linked_state_folder_is_refused_by_its_variable(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(ConfigError) as caught:
+        deployment_id(tmp_path / "link")
+    assert "PI_STATE_DIR=" in caught.value.message
+
+
+@given(st.text())
+def test_a_sanitised_id_is_a_name_of_the_same_length(job_id: str) -> None:
+    name = sanitise(job_id)
+    assert re.fullmatch(r"[A-Za-z0-9._-]*", name)
+    assert len(name) == len(job_id)
+    assert sanitise(name) == name
+
+
+def test_a_plain_id_stays_as_it_is() -> None:
+    assert sanitise("local-0123456789abcdef") == "local-0123456789abcdef"
+    assert sanitise("repeat:a/b:1") == "repeat_a_b_1"
