@@ -6,7 +6,7 @@ Calls: https://docker-py.readthedocs.io/en/stable/ and https://docs.docker.com/r
 import os
 import stat
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import docker
@@ -15,6 +15,7 @@ import requests
 import urllib3
 from docker.models.containers import Container
 from docker.models.networks import Network
+from docker.utils.socket import frames_iter_no_tty
 
 from pidispatch.box.spec import ContainerSpec, create_arguments
 from pidispatch.config.text import scrub
@@ -73,7 +74,7 @@ class Engine:
         try:
             return cls(docker.from_env(version="auto", timeout=timeout_s))
         except ENGINE_FAULTS as error:
-            raise fault("the container engine does not answer", error) from None
+            raise fault(f"the container engine at {scrub(_endpoint())} does not answer", error) from None
 
     def close(self) -> None:
         """Close the connection."""
@@ -184,9 +185,21 @@ class Engine:
             raise never_started("the job's container could not be started", error) from None
 
     def output(self, container: Container) -> Iterator[bytes]:
-        """Both streams of the container in arrival order, from its first byte; ends when the engine ends it."""
-        stream: Iterator[bytes] = container.attach(stdout=True, stderr=True, stream=True, logs=True)
-        return stream
+        """Attach to the container, which must not be started yet; both its streams in arrival order.
+
+        Attached when this returns; what comes after ends when the engine ends it. Raises `InfraError` (never started);
+        iterating raises docker-py's own faults.
+        """
+        asked = {"stdout": 1, "stderr": 1, "stream": 1, "logs": 1}
+        try:
+            return _frames(self._client.api.attach_socket(str(container.id), params=asked))
+        except ENGINE_FAULTS as error:
+            raise never_started("the output of the job's container could not be followed", error) from None
+
+    def last_output(self, container: Container, lines: int) -> Iterator[bytes]:
+        """The last lines of an ended container as the engine kept them. Raises docker-py's own faults."""
+        kept: Iterator[bytes] = container.logs(stdout=True, stderr=True, stream=True, follow=False, tail=lines)
+        return kept
 
     def wait(self, container: Container) -> int:
         """Block until the container's next exit; its status. Call before `start`. Raises docker-py's own faults."""
@@ -223,6 +236,17 @@ class Engine:
         return None
 
 
+def _frames(socket: Any) -> Iterator[bytes]:
+    """Chunks of an attached stream. The connection is closed at the end, which the SDK's own stream leaves open."""
+    try:
+        for _stream, chunk in frames_iter_no_tty(socket):
+            yield cast(bytes, chunk)
+    finally:
+        if (response := getattr(socket, "_response", None)) is not None:
+            response.close()
+        socket.close()
+
+
 def describe(error: BaseException) -> str:
     """A fault of the engine for a log or a message: its kind, the HTTP status and the scrubbed explanation.
 
@@ -244,10 +268,13 @@ def never_started(what: str, error: BaseException) -> InfraError:
     return InfraError(f"{what} ({describe(error)})", Reason.CONTAINER_NEVER_STARTED.value)
 
 
+def _endpoint() -> str:
+    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+
 def _socket_path() -> str | None:
     """Path of the engine's socket on this machine; `None` for an engine behind an address."""
-    url = os.environ.get("DOCKER_HOST", "") or "unix:///var/run/docker.sock"
-    parts = urlsplit(url)
+    parts = urlsplit(_endpoint())
     return parts.path if parts.scheme in ("unix", "http+unix") else None
 
 

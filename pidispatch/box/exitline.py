@@ -139,7 +139,9 @@ def _context(value: object) -> Context | None:
 
 
 def _reason(value: object) -> RunnerReason | None:
-    return next((reason for reason in RunnerReason if reason == value), None)
+    # What follows a colon is the agent's own word, which is not kept.
+    token = value.partition(":")[0] if isinstance(value, str) else None
+    return next((reason for reason in RunnerReason if reason == token), None)
 
 
 def _message(value: object) -> str | None:

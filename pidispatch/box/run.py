@@ -9,6 +9,7 @@ from docker.models.containers import Container
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import ENGINE_FAULTS, Engine, State, describe
+from pidispatch.box.exitline import last_exit
 from pidispatch.box.spec import ContainerSpec
 from pidispatch.box.tail import Tail
 from pidispatch.config.log import log
@@ -20,6 +21,8 @@ from pidispatch.values.reason import AbortReason
 _ENDED = ("exited", "dead")
 _ABORTED_CODE = 137
 _RETRY_S = 0.25
+#: Lines asked for where the followed output held no exit line.
+_KEPT_LINES = 100
 
 
 class Neighbour(Value):
@@ -107,13 +110,14 @@ class _Run:
         self._changed = threading.Event()
         self._code: int | None = None
         self._lost: str | None = None
-        self._pump = threading.Thread(target=self._pump_output, daemon=True)
         self._waiter = threading.Thread(target=self._wait_for_exit, daemon=True)
         self._started = 0.0
 
     def result(self) -> ContainerEnd:
         """Start it and see it to its end."""
         # Both stand before the start, or a container that ends within milliseconds would be missed.
+        output = self._engine.output(self._container)
+        self._pump = threading.Thread(target=self._pump_output, args=(output,), daemon=True)
         self._pump.start()
         self._waiter.start()
         self._abort.listen(self._changed.set)
@@ -136,14 +140,27 @@ class _Run:
         aborted = self._abort.reason
         seconds = self._clock.monotonic() - self._started
         self._pump.join(self._limits.drain_s)
+        tail = self._tail.text()
+        if last_exit(tail) is None:
+            tail = self._kept_output() or tail
         state = self._state()
         return ContainerEnd(
             code=code,
             aborted=aborted,
             oom_killed=state is not None and state.oom_killed,
-            tail=self._tail.text(),
+            tail=tail,
             seconds=seconds,
         )
+
+    def _kept_output(self) -> str:
+        """The end of the output as the engine kept it: what is followed can miss an end within milliseconds."""
+        kept = Tail(self._limits, lambda _: None)
+        try:
+            for chunk in self._engine.last_output(self._container, _KEPT_LINES):
+                kept.write(chunk)
+        except ENGINE_FAULTS as error:
+            log().debug("output_unreadable", container=self._spec.name, fault=describe(error))
+        return kept.text()
 
     def _stop(self) -> None:
         """Stop the container by its name and give it a bounded time to be gone."""
@@ -166,9 +183,9 @@ class _Run:
                 break
         return ContainerEnd(code=1, aborted=self._abort.reason, detached=True, tail=self._tail.text(), seconds=seconds)
 
-    def _pump_output(self) -> None:
+    def _pump_output(self, output: Iterator[bytes]) -> None:
         try:
-            for chunk in self._engine.output(self._container):
+            for chunk in output:
                 self._tail.write(chunk)
         except ENGINE_FAULTS as error:
             log().debug("output_lost", container=self._spec.name, fault=describe(error))

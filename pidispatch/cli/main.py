@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 import click
 
 from pidispatch import __version__
+from pidispatch.config.text import printable_block
 from pidispatch.values.errors import DispatchError
 
 #: Verb -> (module and name of its command, one line of help). Help is shown without loading any of them.
@@ -61,6 +62,6 @@ def _run(arguments: list[str]) -> int:
         error.show()
         return 1
     except DispatchError as error:
-        click.echo(f"pi-dispatch: {error.message}", err=True)
+        click.echo(f"pi-dispatch: {printable_block(error.message)}", err=True)
         return error.exit_code
     return code if isinstance(code, int) else 0

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pidispatch.config.kinds import at_least
+from pidispatch.config.kinds import at_least, plain_text
 
 
 class PositiveInt(click.ParamType[int]):
@@ -20,4 +20,18 @@ class PositiveInt(click.ParamType[int]):
             self.fail(f"{value!r} {error}", param, ctx)
 
 
+class PlainText(click.ParamType[str]):
+    """One line of text as a setting takes it; an empty one counts as left out."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """`value` as it is; a usage error says what is wrong with it."""
+        try:
+            return plain_text(value) if value else ""
+        except ValueError as error:
+            self.fail(f"{value!r} {error}", param, ctx)
+
+
 POSITIVE_INT = PositiveInt()
+PLAIN_TEXT = PlainText()

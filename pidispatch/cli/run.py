@@ -1,10 +1,11 @@
 """`pi-dispatch run`: one job in the foreground, and how it went."""
 
 import json
+import os
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
-from pidispatch.cli.options import POSITIVE_INT
+from pidispatch.cli.options import PLAIN_TEXT, POSITIVE_INT
 from pidispatch.cli.view import error_console, progress_view, show_result
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.log import configure_log
@@ -35,15 +36,15 @@ _SIGNALS = {
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder")
 @click.option("--task", required=True, metavar="TEXT", help="What the agent is to do.")
-@click.option("--provider", metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")
-@click.option("--model", metavar="M", help="The provider's exact model id. Default: PI_MODEL.")
+@click.option("--provider", type=PLAIN_TEXT, metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")
+@click.option("--model", type=PLAIN_TEXT, metavar="M", help="The provider's exact model id. Default: PI_MODEL.")
 @click.option("--max-turns", type=POSITIVE_INT, help="Most model turns. Default: PI_MAX_TURNS.")
-@click.option("--image", metavar="REF", help="Job image on this engine. Default: PI_JOB_IMAGE.")
+@click.option("--image", type=PLAIN_TEXT, metavar="REF", help="Job image on this engine. Default: PI_JOB_IMAGE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def run(
-    folder: Path,
+    folder: str,
     task: str,
     provider: str | None,
     model: str | None,
@@ -55,13 +56,17 @@ def run(
 
     Exit code: 0 the agent completed, 2 refused or ended by policy, 1 the surroundings failed.
     """
+    if not folder:
+        raise click.UsageError("FOLDER is empty; name the folder of a git repository")
     if not task.strip():
         raise click.UsageError("--task is empty; say what the agent is to do")
+    if not _is_utf8(task):
+        raise click.UsageError("--task is not valid UTF-8; write it in the encoding of this terminal")
     configure_log()
     settings = load_settings()
     job = Job(
         id=f"local-{secrets.token_hex(8)}",
-        folder=folder.absolute(),
+        folder=Path(os.path.realpath(folder)),
         task=task,
         provider=provider or None,
         model=model or None,
@@ -78,6 +83,15 @@ def run(
     return exit_code(result.outcome)
 
 
+def _is_utf8(text: str) -> bool:
+    """Whether `text` has no undecodable bytes in it, which Python keeps as lone surrogates."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _warn(notes: Console, job: Job, settings: Settings) -> None:
     turns = job.max_turns or settings.max_turns
     tokens = settings.max_tokens
@@ -86,18 +100,19 @@ def _warn(notes: Console, job: Job, settings: Settings) -> None:
     if not settings.egress:
         lines.append("note: PI_EGRESS=0: the agent can reach the internet and whatever else this machine can reach")
     for line in lines:
-        notes.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        notes.print(line, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
     abort = Abort()
-    engine = Engine.connect()
-    try:
-        attempt = Attempt(settings, engine, Limits(), SystemClock())
-        with _signals(abort), progress_view(notes) as progress:
-            return attempt(job, progress, abort)
-    finally:
-        engine.close()
+    with ExitStack() as open_, _signals(abort), progress_view(notes) as progress:
+
+        def connect() -> Engine:
+            engine = Engine.connect()
+            open_.callback(engine.close)
+            return engine
+
+        return Attempt(settings, connect, Limits(), SystemClock())(job, progress, abort)
 
 
 @contextmanager
@@ -107,7 +122,9 @@ def _signals(abort: Abort) -> Iterator[None]:
     def end(number: int, _frame: FrameType | None) -> None:
         abort.set(_SIGNALS[signal.Signals(number)])
 
-    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    # One that is ignored stays ignored: `nohup` and a shell's background jobs ask for that.
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
     try:
         yield
     finally:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 
 from rich.console import Console
-from rich.markup import escape
 from rich.status import Status
+from rich.text import Text
 
 from pidispatch.config.text import printable, printable_block
 from pidispatch.values.change import Change
@@ -48,16 +48,16 @@ def say(progress: Progress) -> str:
 def progress_view(console: Console) -> Iterator[ProgressSink]:
     """A sink for progress: one changing line where a person looks, plain lines elsewhere."""
     if not console.is_terminal:
-        yield lambda progress: console.print(say(progress), markup=False, highlight=False, soft_wrap=True)
+        yield _Lines(console).say
         return
     with Status("starting", console=console) as status:
 
         def show(progress: Progress) -> None:
             if isinstance(progress, TurnEnded):
-                status.update(escape(say(progress)))
+                status.update(Text(say(progress)))
             else:
-                console.print(f"[dim]{escape(say(progress))}[/dim]", highlight=False)
-                status.update("the agent works" if isinstance(progress, ContainerStarted) else escape(say(progress)))
+                console.print(Text(say(progress), style="dim"))
+                status.update(Text("the agent works" if isinstance(progress, ContainerStarted) else say(progress)))
 
         yield show
 
@@ -76,13 +76,16 @@ def show_result(console: Console, job: Job, result: Result) -> None:
 
 
 class _Lines:
-    """Plain lines on a console, with no reading of markup in them."""
+    """Plain lines on a console, with no reading of markup or emoji codes in them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def line(self, text: str = "", style: str | None = None) -> None:
-        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+    def say(self, progress: Progress) -> None:
+        self.line(say(progress))
 
 
 def _headline(out: _Lines, job: Job, result: Result) -> None:
@@ -142,7 +145,7 @@ def _changes(out: _Lines, result: Result) -> None:
     if change is None:
         return
     if not change.changed:
-        out.line("changed    nothing: the run left no change in the folder", "yellow")
+        out.line("changed    nothing: the run left no change that git would show", "yellow")
         return
     note = "; the folder had uncommitted changes before the run" if change.dirty_before else ""
     commits = f", {change.commits} commit(s)" if change.commits else ""
@@ -157,13 +160,13 @@ def _file_list(out: _Lines, change: Change) -> None:
         counts = "binary" if file.added is None else f"+{file.added} -{file.removed}"
         out.line(f"           {file.kind:<9} {printable(file.path)} ({counts})")
     if len(change.files) > FILE_LINES or change.truncated:
-        out.line("           ... and more: git status")
+        out.line("           ... and more; --json lists them all")
 
 
 def _diff(out: _Lines, diff: str) -> None:
     lines = diff.rstrip("\n").split("\n")
     if len(lines) > DIFF_LINES:
-        out.line(f"diff       {len(lines)} lines: see them with git diff")
+        out.line(f"diff       {len(lines)} lines, too many to show here; --json holds them")
         return
     out.line()
     for line in lines:

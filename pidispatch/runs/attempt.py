@@ -5,12 +5,12 @@ The order of the checks is the promise: free and certain ones first, and the con
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pidispatch.box.abort import Abort
-from pidispatch.box.engine import Engine, ImageFacts
+from pidispatch.box.engine import Engine, EngineFacts, ImageFacts
 from pidispatch.box.environment import job_environment
 from pidispatch.box.overlay import check_overlay
 from pidispatch.box.providers import KEY_VARIABLES, credential
@@ -72,6 +72,7 @@ class Effective:
 class Checked:
     """What the checks before the run established."""
 
+    engine: Engine
     folder: Folder
     image: ImageFacts
     user: JobUser
@@ -88,18 +89,21 @@ class _Refuse(Exception):
 
 
 class Attempt:
-    """Runs attempts; holds what they all need."""
+    """Runs attempts; holds what they all need.
+
+    `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
+    """
 
     def __init__(
         self,
         settings: Settings,
-        engine: Engine,
+        connect: Callable[[], Engine],
         limits: Limits,
         clock: Clock,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._settings = settings
-        self._engine = engine
+        self._connect = connect
         self._limits = limits
         self._clock = clock
         self._environ = os.environ if environ is None else environ
@@ -129,33 +133,19 @@ class Attempt:
         if self._settings.global_pi_dir is not None:
             check_overlay(self._settings.global_pi_dir)
             progress(CheckPassed(name="overlay"))
-        image = _admitted(self._engine.image(effective.image))
+        engine = self._connect()
+        image = _admitted(engine.image(effective.image))
         progress(CheckPassed(name="image", detail=effective.image))
-        user = _admitted(self._user(folder, image))
+        user = _admitted(_user(engine.facts(), folder, image))
         progress(CheckPassed(name="user", detail=f"{user.uid}:{user.gid}"))
         self._check_credential(effective.provider)
         progress(CheckPassed(name="credential", detail=effective.provider))
         neighbour = None
         if self._settings.egress:
             alias = self._settings.egress_proxy
-            neighbour = Neighbour(id=_admitted(self._engine.neighbour(alias)), alias=alias)
+            neighbour = Neighbour(id=_admitted(engine.neighbour(alias)), alias=alias)
             progress(CheckPassed(name="egress", detail=alias))
-        return Checked(folder, image, user, neighbour)
-
-    def _user(self, folder: Folder, image: ImageFacts) -> JobUser | Refused:
-        engine = self._engine.facts()
-        facts = HostFacts(
-            engine_is_here=engine.here,
-            desktop=engine.desktop,
-            security_options=engine.security_options,
-            socket_uid=engine.socket_uid,
-            socket_gid=engine.socket_gid,
-            euid=os.geteuid(),
-            egid=os.getegid(),
-            folder_uid=folder.uid,
-            folder_gid=folder.gid,
-        )
-        return decide_user(facts, any_uid=names.CAPABILITY_ANY_UID in image.capabilities)
+        return Checked(engine, folder, image, user, neighbour)
 
     def _check_credential(self, provider: str) -> None:
         if credential(provider, self._environ):
@@ -188,7 +178,7 @@ class Attempt:
             progress(CheckPassed(name="workspace", detail=git.sha[:12]))
             spec = self._spec(job, effective, checked, job_dir)
             end = run_container(
-                self._engine, spec, checked.neighbour, abort=abort, progress=progress, clock=self._clock
+                checked.engine, spec, checked.neighbour, abort=abort, progress=progress, clock=self._clock
             )
             return self._read(result, checked, end, git, before, job_dir)
         finally:
@@ -197,7 +187,7 @@ class Attempt:
     def _spec(self, job: Job, effective: Effective, checked: Checked, job_dir: JobDir) -> ContainerSpec:
         name = names.JOB_PREFIX + sanitise(job.id)
         mounts = [
-            BoxMount(source=job_dir.path, target="/job"),
+            BoxMount(source=job_dir.inputs, target="/job"),
             BoxMount(source=checked.folder.path, target="/workspace"),
             BoxMount(source=job_dir.outbox, target="/outbox"),
         ]
@@ -258,6 +248,21 @@ def _read_change(git: HostGit, before: Snapshot) -> tuple[Change | None, str | N
     except DispatchError as error:
         log().warning("change_unreadable", cause=error.cause)
         return None, None, error.message
+
+
+def _user(engine: EngineFacts, folder: Folder, image: ImageFacts) -> JobUser | Refused:
+    facts = HostFacts(
+        engine_is_here=engine.here,
+        desktop=engine.desktop,
+        security_options=engine.security_options,
+        socket_uid=engine.socket_uid,
+        socket_gid=engine.socket_gid,
+        euid=os.geteuid(),
+        egid=os.getegid(),
+        folder_uid=folder.uid,
+        folder_gid=folder.gid,
+    )
+    return decide_user(facts, any_uid=names.CAPABILITY_ANY_UID in image.capabilities)
 
 
 def _admitted(found: T | Refused) -> T:

@@ -11,7 +11,8 @@ def test_the_first_reason_wins() -> None:
     heard: list[int] = []
     abort.listen(lambda: heard.append(1))
 
-    assert abort.reason is None
+    before = abort.reason
+    assert before is None
     assert abort.set(AbortReason.SHUTDOWN)
     assert not abort.set(AbortReason.OPERATOR_CANCEL)
     assert abort.reason is AbortReason.SHUTDOWN

@@ -108,7 +108,9 @@ def test_reason_and_message() -> None:
     assert read.reason == "turn_budget"
     assert read.message == "m" * 2000
     assert read.truncated
+    assert read_telemetry(exit_line(reason="unknown-stop-reason:new-word")).reason == "unknown-stop-reason"
     assert read_telemetry(exit_line(reason="rm -rf /")).reason is None
+    assert read_telemetry(exit_line(reason=7)).reason is None
 
 
 def test_lines_are_split_at_line_feeds_alone() -> None:
@@ -130,7 +132,7 @@ def test_reading_never_raises(text: str) -> None:
 
 
 @given(
-    noise=st.text(st.characters(blacklist_characters='"\n', blacklist_categories=("Cs",)), max_size=40),
+    noise=st.text(st.characters(exclude_characters='"\n', exclude_categories=["Cs"]), max_size=40),
     message=st.text(max_size=60),
     turns=st.integers(0, 10**6),
 )

@@ -138,7 +138,7 @@ def test_mounts_out_of_order_or_twice_are_refused() -> None:
             spec(mounts=mounts)
 
 
-_TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=12)
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _NAMES = st.text(string.ascii_letters + string.digits + "_=", max_size=8)
 _SOURCES = st.sampled_from(["/srv/x", "/", "rel", "/a/../b", "/var/run/docker.sock", "/home/u/.ssh"])
 _MOUNTS = st.lists(

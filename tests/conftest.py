@@ -1,0 +1,74 @@
+"""Fixtures of the tests that need a real engine. A missing engine is a failure with instructions, never a skip."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.image.assemble import ensure_job, ensure_model, ensure_probe
+from tests.support.model import ModelContainer
+from tests.support.program import Stage
+from tests.support.repository import Repository, make_repository
+
+NO_ENGINE = (
+    "no container engine answers. Start one for the tests and name it:\n"
+    "    export $(tests/engine/up | tail -n 1)      (as root on Debian; tests/engine/down ends it)\n"
+    "or set DOCKER_HOST to an engine of yours. `make test` does all of this by itself."
+)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    """A client of the engine that `DOCKER_HOST` or the default socket names."""
+    try:
+        client = docker.from_env(version="auto", timeout=60)
+    except docker.errors.DockerException as error:
+        pytest.fail(f"{NO_ENGINE}\n({type(error).__name__})", pytrace=False)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def job_image(engine: docker.DockerClient) -> str:
+    """The job image, assembled offline."""
+    return ensure_job(engine)
+
+
+@pytest.fixture(scope="session")
+def model_image(engine: docker.DockerClient) -> str:
+    """The image of the scripted model."""
+    return ensure_model(engine)
+
+
+@pytest.fixture(scope="session")
+def probe_image(engine: docker.DockerClient) -> str:
+    """A small busybox image for tests of the engine itself."""
+    return ensure_probe(engine)
+
+
+@pytest.fixture(scope="session")
+def model(engine: docker.DockerClient, model_image: str) -> Iterator[ModelContainer]:
+    """One scripted model for all tests; each stage has a key of its own in its log."""
+    with tempfile.TemporaryDirectory(prefix="pi-model-") as folder:
+        container = ModelContainer(engine, model_image, Path(folder))
+        try:
+            yield container
+        finally:
+            container.remove()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, job_image: str, model: ModelContainer) -> Stage:
+    """Everything a run of the program needs besides its folder."""
+    home = tmp_path / "stage"
+    home.mkdir()
+    return Stage(home, job_image, model, os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A fresh git repository of an ordinary user's."""
+    return make_repository(tmp_path / "site")

@@ -1,0 +1,131 @@
+"""What ends a run from outside: a signal, the deadline; the container is gone within seconds and the spend is told."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import docker
+import pytest
+
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import Engine
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.settings import Settings
+from pidispatch.runs.attempt import Attempt
+from pidispatch.values.job import Job
+from pidispatch.values.limits import Limits
+from pidispatch.values.outcome import Aborted
+from pidispatch.values.progress import Progress, Stopping
+from pidispatch.values.reason import AbortReason, Reason
+from tests.fakes.model.usage import total_usage
+from tests.support.program import PROGRAM, Ran, Stage
+from tests.support.repository import Repository
+
+
+def job_containers(engine: docker.DockerClient) -> list[str]:
+    return [str(found.name) for found in engine.containers.list(all=True) if str(found.name).startswith("pi-job-")]
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "cause"),
+    [
+        (signal.SIGINT, "operator-cancel", "operator-cancel"),
+        (signal.SIGTERM, "worker-abort", "shutdown"),
+        (signal.SIGHUP, "worker-abort", "shutdown"),
+    ],
+)
+@pytest.mark.parametrize("script", ["sleepy", "stubborn"])
+def test_a_signal_ends_the_run_within_ten_seconds(
+    stage: Stage,
+    repository: Repository,
+    engine: docker.DockerClient,
+    number: signal.Signals,
+    reason: str,
+    cause: str,
+    script: str,
+) -> None:
+    process = stage.start("run", str(repository.path), "--task", "Go.", "--model", script, "--json")
+    stage.model.log.wait_for(1, 60, key=stage.key)
+    sent = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    took = time.monotonic() - sent
+
+    ran = Ran(process.returncode, out, err)
+    assert (ran.code, ran.document["reason"], ran.document["cause"]) == (2, reason, cause), ran
+    assert took < 10, took
+    assert ran.document["tokens"]["total"] == total_usage(1).total
+    assert stage.requests() == 1
+    assert job_containers(engine) == []
+
+
+def test_the_deadline_ends_the_run(
+    stage: Stage, repository: Repository, engine: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Progress] = []
+    environ = stage.environment()
+    settings = Settings.model_validate({name: value for name, value in environ.items() if name.startswith("PI_")})
+    attempt = Attempt(settings, lambda: Engine(engine), Limits(job_timeout_s=4), SystemClock(), environ)
+    job = Job(id="local-deadline", folder=repository.path, task="Go.", model="sleepy")
+
+    result = attempt(job, told.append, Abort())
+
+    assert result.outcome == Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.JOB_TIMEOUT)
+    assert any(isinstance(progress, Stopping) for progress in told)
+    assert result.telemetry.turns == 1
+    assert job_containers(engine) == []
+    assert os.listdir(stage.home / "jobs") == []
+
+
+def test_an_abort_before_the_container_spends_nothing(
+    stage: Stage, repository: Repository, engine: docker.DockerClient
+) -> None:
+    environ = stage.environment()
+    settings = Settings.model_validate({name: value for name, value in environ.items() if name.startswith("PI_")})
+    abort = Abort()
+    abort.set(AbortReason.OPERATOR_CANCEL)
+    result = Attempt(settings, lambda: Engine(engine), Limits(), SystemClock(), environ)(
+        Job(id="local-early", folder=repository.path, task="Go.", model="edit"), lambda _: None, abort
+    )
+
+    assert result.outcome == Aborted(reason=Reason.OPERATOR_CANCEL, cause=AbortReason.OPERATOR_CANCEL)
+    assert result.exit_code is None
+    assert stage.requests() == 0
+
+
+def test_a_person_at_a_terminal_sees_the_run(stage: Stage, repository: Repository, tmp_path: Path) -> None:
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, "run", str(repository.path), "--task", "Go.", "--model", "edit"],
+        env=stage.environment(TERM="xterm-256color", COLUMNS="100", LINES="30"),
+        cwd=tmp_path,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    shown = read_all(controller)
+
+    assert process.wait(60) == 0
+    for words in ("turn 3", "completed", "hello.txt", "+hello pi", "started"):
+        assert words in shown, shown
+
+
+def read_all(terminal: int) -> str:
+    """Everything written to a terminal until its last writer is gone."""
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:
+            # Linux says EIO once nobody holds the other side.
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(terminal)
+    return b"".join(chunks).decode("utf-8", "replace")

@@ -1,0 +1,300 @@
+"""One container on a real engine, from its creation to its removal, with a small image whose program is a test's."""
+
+import os
+import signal
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from docker.models.containers import Container
+
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import Engine
+from pidispatch.box.images import build_image, pack
+from pidispatch.box.run import ContainerEnd, Neighbour, run_container
+from pidispatch.box.spec import IMAGE_USER, BoxMount, ContainerSpec
+from pidispatch.config.clock import SystemClock
+from pidispatch.values.errors import InfraError
+from pidispatch.values.limits import Limits
+from pidispatch.values.progress import ContainerStarted, Progress, Stopping
+from pidispatch.values.reason import AbortReason
+from tests.image.assemble import ensure_probe
+
+Run = Callable[..., ContainerEnd]
+ENGINE_SCRIPTS = Path(__file__).parents[2] / "engine"
+
+
+def program_image(client: docker.DockerClient, folder: Path, script: str, mode: int = 0o755) -> str:
+    """An image whose entry point is the shell script `script`; the base is the busybox of the tests."""
+    (folder / "entry").write_text(script)
+    (folder / "Dockerfile").write_text(
+        f"ARG BASE\nFROM ${{BASE}}\nCOPY entry /entry\nRUN chmod {mode:o} /entry\nUSER 1001:1001\n"
+        'ENTRYPOINT ["/entry"]\n'
+    )
+    tag = f"pi-test-program:{uuid.uuid4().hex[:12]}"
+    context = pack({"Dockerfile": folder / "Dockerfile", "entry": folder / "entry"})
+    build_image(client, context, tag, {"BASE": ensure_probe(client)})
+    return tag
+
+
+class Box:
+    """Runs containers of scripts with the product's own code."""
+
+    def __init__(self, client: docker.DockerClient, folder: Path) -> None:
+        self.client = client
+        self.engine = Engine(client)
+        self.folder = folder
+        self.told: list[Progress] = []
+        self.images: list[str] = []
+        self.started = threading.Event()
+
+    def spec(self, image: str, limits: Limits, *, network: bool = False) -> ContainerSpec:
+        """A job's description with empty inputs."""
+        name = f"pi-job-test-{uuid.uuid4().hex[:12]}"
+        for place in ("job", "workspace"):
+            (self.folder / place).mkdir(exist_ok=True)
+        return ContainerSpec(
+            isolated=True,
+            name=name,
+            image=image,
+            user=IMAGE_USER,
+            env={"PI_JOB_ID": name},
+            mounts=(
+                BoxMount(source=self.folder / "job", target="/job"),
+                BoxMount(source=self.folder / "workspace", target="/workspace"),
+            ),
+            network=f"{name}-net" if network else None,
+            deployment="0" * 16,
+            limits=limits,
+        )
+
+    def image(self, script: str, mode: int = 0o755) -> str:
+        """An image that is removed after the test."""
+        self.images.append(program_image(self.client, self.folder, script, mode))
+        return self.images[-1]
+
+    def run(self, spec: ContainerSpec, abort: Abort | None = None, neighbour: Neighbour | None = None) -> ContainerEnd:
+        """Run it; `started` is set once it runs."""
+        return run_container(
+            self.engine, spec, neighbour, abort=abort or Abort(), progress=self._tell, clock=SystemClock()
+        )
+
+    def _tell(self, progress: Progress) -> None:
+        self.told.append(progress)
+        if isinstance(progress, ContainerStarted):
+            self.started.set()
+
+    def left(self, spec: ContainerSpec) -> list[str]:
+        """What is left of a job on the engine."""
+        containers = [str(found.name) for found in self.client.containers.list(all=True)]
+        networks = [str(found.name) for found in self.client.networks.list()]
+        return [name for name in (*containers, *networks) if name.startswith(spec.name)]
+
+
+@pytest.fixture
+def box(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Box]:
+    box = Box(engine, tmp_path)
+    yield box
+    for image in box.images:
+        engine.images.remove(image, force=True)
+
+
+@pytest.mark.example("ch8 F7", "a container that ends within milliseconds keeps its status and its last output")
+def test_an_instant_end_is_never_missed(box: Box) -> None:
+    image = box.image("#!/bin/sh\necho last words\nexit 7\n")
+    for _ in range(40):
+        spec = box.spec(image, Limits())
+        end = box.run(spec)
+        assert (end.code, end.tail, end.aborted) == (7, "last words\n", None)
+    assert box.left(spec) == []
+
+
+@pytest.mark.example("ch8 F7", "a container that is silent for longer than the client's time-out is waited for")
+def test_silence_past_the_clients_timeout_ends_nothing(box: Box, tmp_path: Path) -> None:
+    image = box.image("#!/bin/sh\nread line </workspace/go\necho $line\nexit 5\n")
+    impatient = docker.from_env(version="auto", timeout=1)
+    box.engine = Engine(impatient)
+    (tmp_path / "workspace").mkdir()
+    os.mkfifo(tmp_path / "workspace" / "go")
+    os.chmod(tmp_path / "workspace" / "go", 0o666)
+    ends: list[ContainerEnd] = []
+    spec = box.spec(image, Limits())
+    runner = threading.Thread(target=lambda: ends.append(box.run(spec)))
+    runner.start()
+    assert box.started.wait(30)
+    # Three times the time-out pass in silence, by the engine's own clock.
+    runner.join(3)
+    assert runner.is_alive()
+    (tmp_path / "workspace" / "go").write_text("spoke at last\n")
+    runner.join(30)
+    impatient.close()
+
+    assert [(end.code, end.tail) for end in ends] == [(5, "spoke at last\n")]
+
+
+def test_the_end_of_the_output_is_not_the_end_of_the_job(box: Box) -> None:
+    image = box.image("#!/bin/sh\nexec >&- 2>&-\nsleep 1\nexit 9\n")
+    assert box.run(box.spec(image, Limits())).code == 9
+
+
+def test_a_polite_stop_and_one_that_is_not_heard(box: Box) -> None:
+    polite = box.image('#!/bin/sh\ntrap "echo bye; exit 143" TERM\nwhile :; do sleep 0.1; done\n')
+    deaf = box.image('#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 0.1; done\n')
+    for image, code, tail in ((polite, 143, "bye\n"), (deaf, 137, "")):
+        abort = Abort()
+        box.started.clear()
+        ender = threading.Thread(target=lambda abort=abort: box.started.wait(30) and abort.set(AbortReason.SHUTDOWN))
+        ender.start()
+        spec = box.spec(image, Limits(stop_grace_s=1))
+        end = box.run(spec, abort)
+        ender.join()
+
+        assert (end.code, end.aborted, end.tail) == (code, AbortReason.SHUTDOWN, tail)
+        assert Stopping(reason="shutdown") in box.told
+        assert box.left(spec) == []
+
+
+def test_a_job_out_of_memory_is_told_from_a_killed_one(box: Box, job_image: str) -> None:
+    hungry = program_image_of(
+        box, job_image, "#!/usr/bin/python3\nhoard = []\nwhile True: hoard.append(b'x' * 2**24)\n"
+    )
+    end = box.run(box.spec(hungry, Limits(memory_mib=64)))
+    assert (end.code, end.oom_killed, end.aborted) == (137, True, None)
+
+    killed = box.image("#!/bin/sh\nkill -9 $$\n")
+    end = box.run(box.spec(killed, Limits()))
+    assert (end.code, end.oom_killed) == (137, False)
+
+
+def program_image_of(box: Box, base: str, script: str) -> str:
+    (box.folder / "program").write_text(script)
+    (box.folder / "Dockerfile.program").write_text(
+        "ARG BASE\nFROM ${BASE}\nCOPY program /program\nUSER 0\nRUN chmod 755 /program\nUSER 1001\n"
+        'ENTRYPOINT ["/program"]\n'
+    )
+    tag = f"pi-test-program:{uuid.uuid4().hex[:12]}"
+    files = {"Dockerfile": box.folder / "Dockerfile.program", "program": box.folder / "program"}
+    build_image(box.client, pack(files), tag, {"BASE": base})
+    box.images.append(tag)
+    return tag
+
+
+@pytest.mark.parametrize(("script", "mode", "code"), [("#!/nowhere\n", 0o755, 127), ("#!/bin/sh\n", 0o644, 126)])
+def test_an_entry_point_that_cannot_run(box: Box, script: str, mode: int, code: int) -> None:
+    end = box.run(box.spec(box.image(script, mode), Limits()))
+    assert (end.code, end.tail.count('"event"')) == (code, 0)
+
+
+def test_an_absent_image_or_source_never_starts(box: Box, probe_image: str) -> None:
+    absent = box.spec("pi-test-nowhere:none", Limits())
+    no_source = box.spec(probe_image, Limits())
+    mount = BoxMount(source=box.folder / "nowhere", target="/workspace")
+    no_source = no_source.model_copy(update={"mounts": (no_source.mounts[0], mount)})
+    for spec in (absent, no_source):
+        with pytest.raises(InfraError) as raised:
+            box.run(spec)
+        assert raised.value.cause == "container-never-started"
+        assert box.left(spec) == []
+
+
+def test_a_name_that_is_taken_leaves_the_other_container_alone(box: Box, probe_image: str) -> None:
+    spec = box.spec(probe_image, Limits(), network=True)
+    other = box.client.containers.create(probe_image, name=spec.name, network="none")
+    neighbour = box.client.containers.create(probe_image, ["sleep", "60"], network=private_network(box))
+    neighbour.start()
+    try:
+        with pytest.raises(InfraError) as raised:
+            box.run(spec, neighbour=Neighbour(id=str(neighbour.id), alias="gate"))
+        assert raised.value.cause == "container-never-started"
+        assert box.left(spec) == [spec.name]
+        other.reload()
+        assert other.status == "created"
+    finally:
+        other.remove(force=True)
+        remove_neighbour(box, neighbour)
+
+
+def private_network(box: Box) -> str:
+    network = box.client.networks.create(f"pi-test-{uuid.uuid4().hex[:8]}", internal=True)
+    return str(network.name)
+
+
+def remove_neighbour(box: Box, neighbour: Container) -> None:
+    neighbour.reload()
+    networks = list(neighbour.attrs["NetworkSettings"]["Networks"])
+    neighbour.remove(force=True)
+    for name in networks:
+        box.client.networks.get(name).remove()
+
+
+def test_the_jobs_network_holds_the_job_and_one_neighbour(box: Box, probe_image: str) -> None:
+    neighbour = box.client.containers.create(probe_image, ["sleep", "60"], network=private_network(box))
+    neighbour.start()
+    image = box.image("#!/bin/sh\nread line </workspace/go\n")
+    (box.folder / "workspace").mkdir()
+    os.mkfifo(box.folder / "workspace" / "go")
+    os.chmod(box.folder / "workspace" / "go", 0o666)
+    spec = box.spec(image, Limits(), network=True)
+    ends: list[ContainerEnd] = []
+    gate = Neighbour(id=str(neighbour.id), alias="gate")
+    runner = threading.Thread(target=lambda: ends.append(box.run(spec, neighbour=gate)))
+    runner.start()
+    try:
+        assert box.started.wait(30)
+        network = box.client.networks.get(f"{spec.name}-net")
+        members = {member["Name"] for member in network.attrs["Containers"].values()}
+        assert members == {spec.name, neighbour.name}
+        assert network.attrs["Internal"] is True
+        assert network.attrs["Options"]["com.docker.network.bridge.inhibit_ipv4"] == "true"
+        assert network.attrs["Labels"]["pi.dispatch.deployment"] == "0" * 16
+        container = box.client.containers.get(spec.name)
+        assert container.labels["pi.dispatch.job"] == spec.name
+        (box.folder / "workspace" / "go").write_text("go\n")
+        runner.join(30)
+        assert [end.code for end in ends] == [0]
+        assert box.left(spec) == []
+    finally:
+        remove_neighbour(box, neighbour)
+
+
+def test_an_engine_that_dies_ends_the_job_as_detached(tmp_path: Path) -> None:
+    with OwnEngine(tmp_path) as (client, holder):
+        box = Box(client, tmp_path)
+        image = program_image(client, tmp_path, "#!/bin/sh\necho working\nsleep 600\n")
+        spec = box.spec(image, Limits(detached_s=1))
+        ends: list[ContainerEnd] = []
+        runner = threading.Thread(target=lambda: ends.append(box.run(spec)))
+        runner.start()
+        assert box.started.wait(30)
+        os.kill(holder, signal.SIGKILL)
+        runner.join(60)
+
+        assert [(end.detached, end.aborted) for end in ends] == [(True, None)]
+
+
+class OwnEngine:
+    """An engine of a test's own, which may be killed."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        # Short, because the path of a unix socket is bounded.
+        self.folder = Path(f"/tmp/pi-e-{uuid.uuid4().hex[:8]}")
+        self.client: docker.DockerClient | None = None
+
+    def __enter__(self) -> tuple[docker.DockerClient, int]:
+        done = subprocess.run(
+            [ENGINE_SCRIPTS / "up", str(self.folder)], capture_output=True, text=True, check=False, timeout=120
+        )
+        if done.returncode != 0:
+            pytest.fail(f"an engine of the test's own could not be started:\n{done.stderr}", pytrace=False)
+        host = done.stdout.strip().splitlines()[-1].removeprefix("DOCKER_HOST=")
+        self.client = docker.DockerClient(base_url=host, version="auto", timeout=60)
+        return self.client, int((self.folder / "holder.pid").read_text())
+
+    def __exit__(self, *_: object) -> None:
+        if self.client is not None:
+            self.client.close()
+        subprocess.run([ENGINE_SCRIPTS / "down", "--purge", str(self.folder)], check=True, capture_output=True)

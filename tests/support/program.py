@@ -1,0 +1,94 @@
+"""Runs of the real program, as a user would start it, against the scripted model."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.model import ModelContainer, write_overlay
+
+#: Seconds a run of the program may take before a test gives it up.
+RUN_S = 120
+PROGRAM = str(Path(sys.executable).parent / "pi-dispatch")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of the program that ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What `--json` printed."""
+        document: dict[str, Any] = json.loads(self.out)
+        return document
+
+
+@dataclass
+class Stage:
+    """Everything a run needs besides its folder: engine, image, model and folders of its own."""
+
+    home: Path
+    image: str
+    model: ModelContainer
+    docker_host: str
+    #: A key of this stage's own, so that its requests can be told from others' in the model's log.
+    key: str = field(default_factory=lambda: f"key-{secrets.token_hex(6)}")
+
+    def __post_init__(self) -> None:
+        self.overlay = write_overlay(self.home / "overlay")
+
+    def environment(self, **changes: str | None) -> dict[str, str]:
+        """The closed environment of the program; `None` takes a variable away."""
+        given: dict[str, str | None] = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "DOCKER_HOST": self.docker_host,
+            "PI_JOB_IMAGE": self.image,
+            "PI_JOBS_DIR": str(self.home / "jobs"),
+            "PI_STATE_DIR": str(self.home / "state"),
+            "PI_GLOBAL_PI_DIR": str(self.overlay),
+            "PI_EGRESS_PROXY": self.model.name,
+            "ANTHROPIC_API_KEY": self.key,
+            "OPENAI_API_KEY": self.key,
+            "PI_FORWARD_ENV": "PI_RETRY_BASE_MS",
+            # The agent's own retries, without their usual seconds of patience.
+            "PI_RETRY_BASE_MS": "20",
+        }
+        return {name: value for name, value in (given | changes).items() if value is not None}
+
+    def start(self, *arguments: str, **changes: str | None) -> "subprocess.Popen[str]":
+        """Start the program and return at once."""
+        return subprocess.Popen(
+            [PROGRAM, *arguments],
+            env=self.environment(**changes),
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, **changes: str | None) -> Ran:
+        """Start the program and wait for its end."""
+        with self.start(*arguments, **changes) as process:
+            out, err = process.communicate(timeout=RUN_S)
+        return Ran(process.returncode, out, err)
+
+    def run_job(self, folder: Path, model: str, *arguments: str, **changes: str | None) -> Ran:
+        """`pi-dispatch run FOLDER --json` with the scripted model `model`."""
+        return self.run(
+            "run", str(folder), "--task", "Do as scripted.", "--model", model, "--json", *arguments, **changes
+        )
+
+    def requests(self) -> int:
+        """How many requests of this stage reached the model: the proof of what was spent."""
+        return len(self.model.log.requests(key=self.key))
