@@ -1,0 +1,34 @@
+# The commands of this project. Each sets up what it needs; the virtual environment of all of them is .venv.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON := .venv/bin/python
+
+.PHONY: help setup demo test lint docs image bench clean
+
+help: ## Say what there is.
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Make .venv with everything in it.
+	@tools/setup
+
+demo: setup ## Run the real agent on a sample repository, offline, against a scripted model.
+	@tools/with-engine $(PYTHON) tools/demo.py
+
+test: setup ## Lint and run all tests, with the time of each tier.
+	@tools/with-engine $(PYTHON) tools/test.py
+
+lint: setup ## Format check, lint, types, layers.
+	@$(PYTHON) tools/lint.py
+
+docs: setup ## Make the generated pages of docs/ anew.
+	@$(PYTHON) tools/docs.py
+
+image: setup ## Build the job image (needs a network).
+	@.venv/bin/pi-dispatch image build
+
+bench: setup ## Measure, print a table, write benchmarks/results.json.
+	@tools/with-engine $(PYTHON) benchmarks/run.py
+
+clean: ## Remove what the other commands made in this folder.
+	rm -rf .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -1,0 +1,1 @@
+"""What BENCHMARKS.md quotes, measured by `make bench` beside a named baseline in the same run."""

@@ -1,0 +1,107 @@
+"""Our call of a container beside the same raw sequence of engine calls, interleaved."""
+
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import docker
+
+from benchmarks.measure import Figure, figure
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import Engine
+from pidispatch.box.images import build_image, pack
+from pidispatch.box.run import Neighbour, run_container
+from pidispatch.box.spec import IMAGE_USER, BoxMount, ContainerSpec, create_arguments
+from pidispatch.config.clock import SystemClock
+from pidispatch.values.limits import Limits
+from tests.image.assemble import ensure_probe
+
+PAIRS = 200
+BOUND_MS = 20
+_DOCKERFILE = """ARG BASE
+FROM ${BASE}
+USER 1001:1001
+ENTRYPOINT ["/bin/echo", "{\\"event\\":\\"exit\\",\\"jobId\\":\\"bench\\",\\"code\\":0}"]
+"""
+
+
+def call_overhead(client: docker.DockerClient) -> Figure:
+    """p50 of `run_container` minus p50 of: network, connect, create, attach, start, wait, inspect, removals."""
+    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+        image = _image(client, Path(folder))
+        own = client.networks.create(f"pi-bench-{uuid.uuid4().hex[:8]}", internal=True)
+        gate = client.containers.create(ensure_probe(client), ["sleep", "3600"], network=own.name)
+        gate.start()
+        neighbour = Neighbour(id=str(gate.id), alias="gate")
+        engine, ours, raw = Engine(client), [], []
+        try:
+            for _ in range(PAIRS):
+                ours.append(_ours(engine, _spec(image, Path(folder)), neighbour))
+                raw.append(_raw(client, _spec(image, Path(folder)), neighbour))
+        finally:
+            gate.remove(force=True)
+            own.remove()
+            client.images.remove(image, force=True)
+    what = "run_container beside the same engine calls made by hand"
+    return figure("container call", what, ours, raw, BOUND_MS)
+
+
+def _image(client: docker.DockerClient, folder: Path) -> str:
+    (folder / "Dockerfile").write_text(_DOCKERFILE)
+    tag = f"pi-bench:{uuid.uuid4().hex[:12]}"
+    build_image(client, pack({"Dockerfile": folder / "Dockerfile"}), tag, {"BASE": ensure_probe(client)})
+    return tag
+
+
+def _spec(image: str, folder: Path) -> ContainerSpec:
+    name = f"pi-job-bench-{uuid.uuid4().hex[:12]}"
+    for place in ("job", "workspace"):
+        (folder / place).mkdir(exist_ok=True)
+    return ContainerSpec(
+        isolated=True,
+        name=name,
+        image=image,
+        user=IMAGE_USER,
+        env={"PI_JOB_ID": name},
+        mounts=(
+            BoxMount(source=folder / "job", target="/job"),
+            BoxMount(source=folder / "workspace", target="/workspace"),
+        ),
+        network=f"{name}-net",
+        deployment="bench",
+        limits=Limits(),
+    )
+
+
+def _ours(engine: Engine, spec: ContainerSpec, neighbour: Neighbour) -> float:
+    began = time.perf_counter()
+    end = run_container(engine, spec, neighbour, abort=Abort(), progress=lambda _: None, clock=SystemClock())
+    took = time.perf_counter() - began
+    if end.code != 0 or '"exit"' not in end.tail:
+        raise RuntimeError(f"the benchmark's own container failed: {end}")
+    return took
+
+
+def _raw(client: docker.DockerClient, spec: ContainerSpec, neighbour: Neighbour) -> float:
+    began = time.perf_counter()
+    network = client.networks.create(
+        str(spec.network),
+        driver="bridge",
+        internal=True,
+        options={"com.docker.network.bridge.inhibit_ipv4": "true"},
+    )
+    network.connect(neighbour.id, aliases=["gate"])
+    container = client.containers.create(**create_arguments(spec))
+    stream = container.attach(stdout=True, stderr=True, stream=True, logs=True)
+    container.start()
+    status = container.wait()
+    output = b"".join(stream)
+    client.api.inspect_container(str(container.id))
+    network.disconnect(neighbour.id, force=True)
+    container.remove(force=True)
+    network.remove()
+    took = time.perf_counter() - began
+    if status["StatusCode"] != 0 or b"exit" not in output:
+        raise RuntimeError(f"the benchmark's raw container failed: {status} {output!r}")
+    return took

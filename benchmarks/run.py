@@ -1,0 +1,44 @@
+"""Runs the benchmarks, prints a table, writes `benchmarks/results.json`; fails where a bound is not kept."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import docker
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.call import call_overhead  # noqa: E402 - the project's root must be on the path first
+from benchmarks.measure import Figure, figure, machine, table, write  # noqa: E402
+from benchmarks.runner import first_request  # noqa: E402
+
+HELP_RUNS = 30
+HELP_BOUND_MS = 150
+
+
+def help_time() -> Figure:
+    """Time of `pi-dispatch --help`, as a user waits for it."""
+    program = str(Path(sys.executable).parent / "pi-dispatch")
+    samples = []
+    for _ in range(HELP_RUNS):
+        began = time.perf_counter()
+        subprocess.run([program, "--help"], check=True, capture_output=True)
+        samples.append(time.perf_counter() - began)
+    return figure("pi-dispatch --help", "process start to exit", samples, None, HELP_BOUND_MS)
+
+
+def main() -> int:
+    """Measure everything; the exit code."""
+    client = docker.from_env(version="auto", timeout=60)
+    figures = [help_time(), first_request(client), call_overhead(client)]
+    print(f"machine: {machine()}\n")
+    print(table(figures))
+    write(ROOT / "benchmarks" / "results.json", f"Docker {client.version()['Version']}", figures)
+    client.close()
+    return 0 if all(one.kept for one in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
