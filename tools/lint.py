@@ -13,7 +13,14 @@ CHECKS: dict[str, list[str]] = {
     "ruff": [str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", *CODE],
     "mypy": [str(BIN / "mypy"), "--no-error-summary", *CODE],
     # The runner is a package of its own, found from its own folder as in the image.
-    "mypy (runner)": [str(BIN / "mypy"), "--no-error-summary", "--strict", "."],
+    "mypy (runner)": [
+        str(BIN / "mypy"),
+        "--no-error-summary",
+        "--strict",
+        "--cache-dir",
+        str(ROOT / ".mypy_cache" / "runner"),
+        ".",
+    ],
     "import-linter": [str(BIN / "lint-imports"), "--no-logo"],
 }
 

@@ -32,7 +32,10 @@ ENGINE_FAULTS = (
     urllib3.exceptions.HTTPError,
     OSError,
 )
-_REMEDY = "Check that it runs and that this account may use it: docker info"
+_REMEDY = (
+    "Check that it runs and that this account may use it (docker info), or name another one: "
+    "DOCKER_HOST=unix:///path/to/docker.sock"
+)
 
 
 class ImageFacts(Value):
@@ -75,6 +78,11 @@ class Engine:
             return cls(docker.from_env(version="auto", timeout=timeout_s))
         except ENGINE_FAULTS as error:
             raise fault(f"the container engine at {scrub(_endpoint())} does not answer", error) from None
+
+    @property
+    def client(self) -> docker.DockerClient:
+        """The SDK's own client, for this room's image builder."""
+        return self._client
 
     def close(self) -> None:
         """Close the connection."""

@@ -44,7 +44,7 @@ def _quiet(_: str) -> None:
 
 
 #: What lies in a folder without belonging to it: left there by Python and by editors.
-_LEFTOVERS: Final = ("__pycache__", "*.pyc", "*~", ".*.swp", ".DS_Store")
+_LEFTOVERS: Final = ("__pycache__", "*.pyc", "*~", ".*.swp", ".DS_Store", ".*_cache")
 _AGENT: Final = "@earendil-works/pi-coding-agent"
 
 

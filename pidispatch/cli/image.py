@@ -1,20 +1,14 @@
 """`pi-dispatch image`: builds the image that jobs run in, and proves what an image claims."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from pidispatch.box import images
+from pidispatch.box.engine import Engine
 from pidispatch.config.settings import load_settings
-from pidispatch.values.errors import InfraError
-
-if TYPE_CHECKING:
-    from docker import DockerClient
 
 
 @click.group("image", short_help="Build the image jobs run in, or verify one.")
@@ -40,8 +34,8 @@ def build(base: str | None, tag: str | None, only_print: bool) -> None:
         click.echo(images.render(base))
         return
     tag = tag or load_settings().job_image
-    with _engine() as client:
-        built = images.build(client, tag, base, progress=lambda line: click.echo(line, err=True))
+    with closing(Engine.connect()) as engine:
+        built = images.build(engine.client, tag, base, progress=lambda line: click.echo(line, err=True))
     click.echo(f"{tag} {built}")
 
 
@@ -55,8 +49,8 @@ def verify(context: click.Context, ref: str | None, as_json: bool) -> None:
     Exit code 2: a claim does not hold, or the image is not there.
     """
     ref = ref or load_settings().job_image
-    with _engine() as client:
-        checks = images.verify(client, ref)
+    with closing(Engine.connect()) as engine:
+        checks = images.verify(engine.client, ref)
     holds = all(check.ok for check in checks)
     if as_json:
         click.echo(json.dumps({"image": ref, "ok": holds, "checks": [asdict(check) for check in checks]}, indent=2))
@@ -68,24 +62,3 @@ def verify(context: click.Context, ref: str | None, as_json: bool) -> None:
         click.echo(f"{ref} {'holds what it claims' if holds else f'fails {failed} of {len(checks)} checks'}")
     if not holds:
         context.exit(2)
-
-
-@contextmanager
-def _engine() -> Iterator["DockerClient"]:
-    import docker
-
-    from pidispatch.box.engine import ENGINE_FAULTS, describe
-
-    try:
-        client = docker.from_env()
-    except ENGINE_FAULTS as error:
-        raise InfraError(
-            f"no container engine answers at {os.environ.get('DOCKER_HOST') or 'the default socket'} "
-            f"({describe(error)}). Start it and check that this account may use it (docker info), or name another "
-            "one: DOCKER_HOST=unix:///path/to/docker.sock",
-            cause="engine-silent",
-        ) from error
-    try:
-        yield client
-    finally:
-        client.close()

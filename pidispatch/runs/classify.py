@@ -72,10 +72,6 @@ def classify_error(error: DispatchError) -> Outcome:
 
 def exit_code(outcome: Outcome) -> int:
     """Exit status of a program whose job ended so: 0 completed, 2 by policy, 1 failed."""
-    match outcome:
-        case Completed():
-            return 0
-        case Refused() | Aborted():
-            return 2
-        case InfraFailed():
-            return 1
+    if isinstance(outcome, Completed):
+        return 0
+    return 1 if isinstance(outcome, InfraFailed) else 2

@@ -63,6 +63,8 @@ class Stage:
             # The agent's own retries, without their usual seconds of patience.
             "PI_RETRY_BASE_MS": "20",
         }
+        # Measuring coverage of the program started here is asked for by variables.
+        given |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         return {name: value for name, value in (given | changes).items() if value is not None}
 
     def start(self, *arguments: str, **changes: str | None) -> "subprocess.Popen[str]":

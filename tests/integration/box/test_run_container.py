@@ -158,6 +158,44 @@ def test_a_polite_stop_and_one_that_is_not_heard(box: Box) -> None:
         assert box.left(spec) == []
 
 
+class DeafEngine(Engine):
+    """An engine that says it stopped a container and did not."""
+
+    def stop(self, name: str, grace_s: int) -> str | None:
+        return None
+
+
+def test_a_stop_that_does_not_take_does_not_hold_the_job(box: Box) -> None:
+    image = box.image("#!/bin/sh\nsleep 600\n")
+    abort = Abort()
+    box.engine = DeafEngine(box.client)
+    ender = threading.Thread(target=lambda: box.started.wait(30) and abort.set(AbortReason.SHUTDOWN))
+    ender.start()
+    spec = box.spec(image, Limits(stop_take_s=0.5))
+    end = box.run(spec, abort)
+    ender.join()
+
+    assert (end.code, end.aborted) == (137, AbortReason.SHUTDOWN)
+    assert box.left(spec) == []
+
+
+def test_an_abort_between_creation_and_start_starts_nothing(box: Box, probe_image: str) -> None:
+    abort = Abort()
+
+    class AbortingEngine(Engine):
+        def output(self, container: Container) -> Iterator[bytes]:
+            abort.set(AbortReason.OPERATOR_CANCEL)
+            return super().output(container)
+
+    box.engine = AbortingEngine(box.client)
+    spec = box.spec(probe_image, Limits())
+    end = box.run(spec, abort)
+
+    assert (end.code, end.aborted, end.seconds) == (137, AbortReason.OPERATOR_CANCEL, None)
+    assert box.told == []
+    assert box.left(spec) == []
+
+
 def test_a_job_out_of_memory_is_told_from_a_killed_one(box: Box, job_image: str) -> None:
     hungry = program_image_of(
         box, job_image, "#!/usr/bin/python3\nhoard = []\nwhile True: hoard.append(b'x' * 2**24)\n"

@@ -39,7 +39,7 @@ def test_silent_engine_ends_with_1_and_a_remedy(
     assert _call(monkeypatch, *arguments) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "no container engine answers at tcp://127.0.0.1:1" in err
+    assert "the container engine at tcp://127.0.0.1:1 does not answer" in err
     assert "docker info" in err
     assert "DOCKER_HOST=" in err
 

@@ -36,11 +36,11 @@ def test_skills_and_persona_of_the_job(tmp_path: Path) -> None:
 
 def test_environment_keeps_pi_off_the_network_whatever_was_given() -> None:
     given = {"PI_OFFLINE": "0", "RUN_MAX_TURNS": "999", "OTHER": "kept"}
-    variables = launch.process_environment(given, ASKED, Path("/h"), Path("/h/agent"))
+    variables = launch.process_environment(given, ASKED, Path("/h"), Path("/h/agent"), Path("/h/compiled"))
     assert (variables["PI_OFFLINE"], variables["PI_TELEMETRY"], variables["PI_SKIP_VERSION_CHECK"]) == ("1", "0", "1")
     assert (variables["RUN_MAX_TURNS"], variables["RUN_MAX_TOKENS"], variables["OTHER"]) == ("3", "", "kept")
     capped = replace(ASKED, max_tokens=7)
-    assert launch.process_environment(given, capped, Path("/h"), Path("/a"))["RUN_MAX_TOKENS"] == "7"
+    assert launch.process_environment(given, capped, Path("/h"), Path("/a"), None)["RUN_MAX_TOKENS"] == "7"
 
 
 def test_settings_pin_what_could_spend_unseen() -> None:

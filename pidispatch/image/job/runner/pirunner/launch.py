@@ -29,11 +29,13 @@ def command(environment: Environment, layout: Layout) -> list[str]:
 
 
 def process_environment(
-    environ: Mapping[str, str], environment: Environment, home: Path, agent_dir: Path
+    environ: Mapping[str, str], environment: Environment, home: Path, agent_dir: Path, compile_cache: Path | None
 ) -> dict[str, str]:
     """The runner's environment plus what keeps pi off the network and tells the budget extension its limits."""
+    cached = {"NODE_COMPILE_CACHE": str(compile_cache)} if compile_cache else {}
     return {
         **environ,
+        **cached,
         "HOME": str(home),
         "PI_OFFLINE": "1",
         "PI_TELEMETRY": "0",

@@ -29,6 +29,8 @@ class Layout:
     )
     #: Extension that stops the agent at its budget from inside.
     budget_extension: Path = Path("/app/runner/budget.js")
+    #: Compiled code of pi, made when the image was built.
+    compile_cache: Path = Path("/app/compile-cache")
     #: Manifest whose ``version`` names the price table that was used.
     pi_ai_manifest: Path = _PACKAGES / "pi-ai/package.json"
 

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pirunner import agent_home, checks, children, environment, inputs, launch, report, signals
+from pirunner import agent_home, checks, children, compile_cache, environment, inputs, launch, report, signals
 from pirunner.agent import Agent, AgentGone, Inbox, Notice, Terminated
 from pirunner.environment import Environment
 from pirunner.layout import Layout
@@ -77,7 +77,8 @@ class Runner:
         home = Path(asked.home) if asked.home else self._layout.default_home
         inputs.check_writable(self._layout, home, self.lines)
         agent_dir = agent_home.prepare(home, self._layout, asked, self.lines)
-        variables = launch.process_environment(self._environ, asked, home, agent_dir)
+        compiled = compile_cache.offer(self._layout.compile_cache, home)
+        variables = launch.process_environment(self._environ, asked, home, agent_dir, compiled)
         try:
             agent = Agent(launch.command(asked, self._layout), self._layout.workspace, variables, self._inbox)
         except OSError as error:
