@@ -1,6 +1,7 @@
 """Fixtures of the tests that need a real engine. A missing engine is a failure with instructions, never a skip."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from tests.image.assemble import ensure_job, ensure_model, ensure_probe
 from tests.support.model import ModelContainer
 from tests.support.program import Stage
 from tests.support.repository import Repository, make_repository
+
+# A shell's background job is born with Ctrl-C ignored, and would hand that on to every program the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NO_ENGINE = (
     "no container engine answers. Start one for the tests and name it:\n"

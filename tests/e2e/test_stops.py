@@ -25,8 +25,8 @@ from tests.support.program import PROGRAM, Ran, Stage
 from tests.support.repository import Repository
 
 
-def job_containers(engine: docker.DockerClient) -> list[str]:
-    return [str(found.name) for found in engine.containers.list(all=True) if str(found.name).startswith("pi-job-")]
+def is_left(engine: docker.DockerClient, job_id: str) -> bool:
+    return any(found.name == f"pi-job-{job_id}" for found in engine.containers.list(all=True))
 
 
 @pytest.mark.parametrize(
@@ -48,18 +48,21 @@ def test_a_signal_ends_the_run_within_ten_seconds(
     script: str,
 ) -> None:
     process = stage.start("run", str(repository.path), "--task", "Go.", "--model", script, "--json")
-    stage.model.log.wait_for(1, 60, key=stage.key)
-    sent = time.monotonic()
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    took = time.monotonic() - sent
+    try:
+        stage.model.log.wait_for(1, 60, key=stage.key)
+        sent = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        took = time.monotonic() - sent
+    finally:
+        process.kill()
 
     ran = Ran(process.returncode, out, err)
     assert (ran.code, ran.document["reason"], ran.document["cause"]) == (2, reason, cause), ran
     assert took < 10, took
     assert ran.document["tokens"]["total"] == total_usage(1).total
     assert stage.requests() == 1
-    assert job_containers(engine) == []
+    assert not is_left(engine, ran.document["jobId"])
 
 
 def test_the_deadline_ends_the_run(
@@ -76,7 +79,7 @@ def test_the_deadline_ends_the_run(
     assert result.outcome == Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.JOB_TIMEOUT)
     assert any(isinstance(progress, Stopping) for progress in told)
     assert result.telemetry.turns == 1
-    assert job_containers(engine) == []
+    assert not is_left(engine, job.id)
     assert os.listdir(stage.home / "jobs") == []
 
 

@@ -44,7 +44,11 @@ def change(*files: FileChange, **update: object) -> Change:
 
 def shown(result: Result, job: Job = JOB, *, terminal: bool = False) -> str:
     stream = io.StringIO()
-    show_result(Console(file=stream, force_terminal=terminal, width=40), job, result)
+    show_result(
+        Console(file=stream, force_terminal=terminal, color_system="standard" if terminal else None, width=40),
+        job,
+        result,
+    )
     return stream.getvalue()
 
 

@@ -3,9 +3,8 @@
 import os
 import sys
 
-from pirunner.main import main
-
 from pirunner.layout import Layout
+from pirunner.main import main
 
 if __name__ == "__main__":
     code = main(sys.argv, os.environ, Layout())
