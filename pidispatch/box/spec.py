@@ -137,7 +137,7 @@ def create_arguments(spec: ContainerSpec) -> dict[str, Any]:
             EngineMount(mount.target, str(mount.source), type="bind", read_only=MOUNT_TARGETS[mount.target])
             for mount in spec.mounts
         ],
-        "labels": {names.LABEL_JOB: spec.name, names.LABEL_DEPLOYMENT: spec.deployment},
+        "labels": {names.LABEL_JOB: spec.name.removeprefix(names.JOB_PREFIX), names.LABEL_DEPLOYMENT: spec.deployment},
         "stdin_open": False,
         "tty": False,
     }

@@ -232,7 +232,10 @@ def test_the_agent_sees_the_closed_environment_alone(stage: Stage, repository: R
 
 
 def test_the_outbox_is_mounted_counted_and_not_served(stage: Stage, repository: Repository) -> None:
-    ran = stage.run_job(repository.path, "say")
+    ran = stage.run("run", str(repository.path), "--task", "Go.", "--model", "outbox")
 
-    assert_ended(ran, 0, "completed")
-    assert ran.document["outboxFiles"] == 0
+    assert ran.code == 0
+    assert "2 file(s) that the agent left in its outbox were dropped" in ran.out
+    body = stage.model.log.requests(key=stage.key)[0].body
+    assert isinstance(body, dict)
+    assert "outbox" not in str(body["system"])

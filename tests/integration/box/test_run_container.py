@@ -290,7 +290,7 @@ def test_the_jobs_network_holds_the_job_and_one_neighbour(box: Box, probe_image:
         assert network.attrs["Options"]["com.docker.network.bridge.inhibit_ipv4"] == "true"
         assert network.attrs["Labels"]["pi.dispatch.deployment"] == "0" * 16
         container = box.client.containers.get(spec.name)
-        assert container.labels["pi.dispatch.job"] == spec.name
+        assert container.labels["pi.dispatch.job"] == spec.name.removeprefix("pi-job-")
         (box.folder / "workspace" / "go").write_text("go\n")
         runner.join(30)
         assert [end.code for end in ends] == [0]
