@@ -4,8 +4,11 @@ import json
 import os
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+
+#: Between these marks of BENCHMARKS.md stand the figures of the last run.
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 
 
 @dataclass(frozen=True)
@@ -82,3 +85,18 @@ def write(path: Path, engine: str, figures: Sequence[Figure]) -> None:
     rows = [asdict(one) | {"kept": one.kept, "ratio": one.ratio} for one in figures]
     document = {"machine": machine(), "engine": engine, "figures": rows}
     path.write_text(json.dumps(document, indent=2) + "\n")
+
+
+def read(path: Path) -> tuple[str, list[Figure]]:
+    """What `write` wrote: a sentence about machine and engine, and the figures."""
+    document = json.loads(path.read_text())
+    size, names = document["machine"], {field.name for field in fields(Figure)}
+    figures = [Figure(**{name: row[name] for name in names}) for row in document["figures"]]
+    return f"{size['cores']} cores, {size['memoryGiB']} GiB of memory, {document['engine']}", figures
+
+
+def quoted(page: str, where: str, figures: Sequence[Figure]) -> str:
+    """The text of a page with the figures between its two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{where}.\n\n{table(figures)}\n{END}{after}"

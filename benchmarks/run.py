@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.call import call_overhead  # noqa: E402 - the project's root must be on the path first
-from benchmarks.measure import Figure, figure, machine, table, write  # noqa: E402
+from benchmarks.measure import Figure, figure, machine, quoted, read, table, write  # noqa: E402
 from benchmarks.runner import first_request  # noqa: E402
 
 HELP_RUNS = 30
@@ -35,7 +35,9 @@ def main() -> int:
     figures = [help_time(), first_request(client), call_overhead(client)]
     print(f"machine: {machine()}\n")
     print(table(figures))
-    write(ROOT / "benchmarks" / "results.json", f"Docker {client.version()['Version']}", figures)
+    results, page = ROOT / "benchmarks" / "results.json", ROOT / "BENCHMARKS.md"
+    write(results, f"Docker {client.version()['Version']}", figures)
+    page.write_text(quoted(page.read_text(), *read(results)))
     client.close()
     return 0 if all(one.kept for one in figures) else 1
 
