@@ -12,10 +12,10 @@ from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.images import build_image, pack
 from pidispatch.box.run import Neighbour, run_container
-from pidispatch.box.spec import IMAGE_USER, BoxMount, ContainerSpec, create_arguments
+from pidispatch.box.spec import ContainerSpec, create_arguments
 from pidispatch.config.clock import SystemClock
-from pidispatch.values.limits import Limits
 from tests.image.assemble import ensure_probe
+from tests.support.spec import plain_spec
 
 PAIRS = 200
 BOUND_MS = 20
@@ -37,8 +37,8 @@ def call_overhead(client: docker.DockerClient) -> Figure:
         engine, ours, raw = Engine(client), [], []
         try:
             for _ in range(PAIRS):
-                ours.append(_ours(engine, _spec(image, Path(folder)), neighbour))
-                raw.append(_raw(client, _spec(image, Path(folder)), neighbour))
+                ours.append(_ours(engine, plain_spec(image, Path(folder), network=True), neighbour))
+                raw.append(_raw(client, plain_spec(image, Path(folder), network=True), neighbour))
         finally:
             gate.remove(force=True)
             own.remove()
@@ -52,26 +52,6 @@ def _image(client: docker.DockerClient, folder: Path) -> str:
     tag = f"pi-bench:{uuid.uuid4().hex[:12]}"
     build_image(client, pack({"Dockerfile": folder / "Dockerfile"}), tag, {"BASE": ensure_probe(client)})
     return tag
-
-
-def _spec(image: str, folder: Path) -> ContainerSpec:
-    name = f"pi-job-bench-{uuid.uuid4().hex[:12]}"
-    for place in ("job", "workspace"):
-        (folder / place).mkdir(exist_ok=True)
-    return ContainerSpec(
-        isolated=True,
-        name=name,
-        image=image,
-        user=IMAGE_USER,
-        env={"PI_JOB_ID": name},
-        mounts=(
-            BoxMount(source=folder / "job", target="/job"),
-            BoxMount(source=folder / "workspace", target="/workspace"),
-        ),
-        network=f"{name}-net",
-        deployment="bench",
-        limits=Limits(),
-    )
 
 
 def _ours(engine: Engine, spec: ContainerSpec, neighbour: Neighbour) -> float:

@@ -4,19 +4,17 @@ import json
 import secrets
 import tempfile
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
 import docker
 
 from benchmarks.measure import Figure, figure
-from pidispatch.box.environment import job_environment
-from pidispatch.box.spec import BoxMount, ContainerSpec, JobUser, create_arguments
-from pidispatch.values.limits import Limits
+from pidispatch.box.spec import ContainerSpec, JobUser, create_arguments
 from tests.image.assemble import ensure_job, ensure_model
 from tests.support.model import ModelContainer, write_overlay
 from tests.support.repository import ORDINARY_USER, make_repository
+from tests.support.spec import agent_spec
 
 PAIRS = 20
 BOUND_MS = 100
@@ -58,36 +56,10 @@ def first_request(client: docker.DockerClient) -> Figure:
 
 
 def _spec(image: str, place: Path, folder: Path, overlay: Path, model: ModelContainer) -> ContainerSpec:
-    name = f"pi-job-bench-{uuid.uuid4().hex[:12]}"
+    mounts = {"/job": place / "job", "/workspace": folder, "/opt/pi-global": overlay}
     user = JobUser(uid=ORDINARY_USER[0], gid=ORDINARY_USER[1], explicit=True)
     key = f"key-{secrets.token_hex(6)}"
-    env = job_environment(
-        container=name,
-        provider="anthropic",
-        model="say",
-        max_turns=5,
-        max_tokens=None,
-        user=user,
-        neighbour=model.name,
-        forward=(),
-        environ={"ANTHROPIC_API_KEY": key},
-    )
-    mounts = (
-        BoxMount(source=place / "job", target="/job"),
-        BoxMount(source=folder, target="/workspace"),
-        BoxMount(source=overlay, target="/opt/pi-global"),
-    )
-    return ContainerSpec(
-        isolated=True,
-        name=name,
-        image=image,
-        user=user,
-        env=env,
-        mounts=mounts,
-        network=f"{name}-net",
-        deployment="bench",
-        limits=Limits(),
-    )
+    return agent_spec(image, mounts, model="say", neighbour=model.name, key=key, user=user)
 
 
 def _first_request(

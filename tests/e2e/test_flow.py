@@ -1,22 +1,20 @@
 """A flow: the skill that a job names must be loaded before the first token, with a job directory staged here."""
 
 import json
-import secrets
 
 import docker
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
-from pidispatch.box.environment import job_environment
 from pidispatch.box.run import ContainerEnd, Neighbour, run_container
-from pidispatch.box.spec import BoxMount, ContainerSpec, JobUser
+from pidispatch.box.spec import JobUser
 from pidispatch.config.clock import SystemClock
 from pidispatch.runs.classify import classify
-from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed, Refused
 from pidispatch.values.reason import Reason
 from tests.support.program import Stage
 from tests.support.repository import Repository, give
+from tests.support.spec import agent_spec
 
 SKILL = "---\nname: fix\ndescription: Mends what is broken.\n---\nAlways mend the cause, never the symptom.\n"
 
@@ -33,32 +31,9 @@ def run_with(
     give(job)
     owner = repository.path.stat()
     user = JobUser(uid=owner.st_uid, gid=owner.st_gid, explicit=True)
-    name = f"pi-job-flow-{secrets.token_hex(6)}"
-    env = job_environment(
-        container=name,
-        provider="anthropic",
-        model="skillecho",
-        max_turns=5,
-        max_tokens=None,
-        user=user,
-        neighbour=stage.model.name,
-        forward=(),
-        environ={"ANTHROPIC_API_KEY": stage.key},
-    )
-    spec = ContainerSpec(
-        isolated=True,
-        name=name,
-        image=stage.image,
-        user=user,
-        env=env | {"PI_FLOW": flow},
-        mounts=(
-            BoxMount(source=job, target="/job"),
-            BoxMount(source=repository.path, target="/workspace"),
-            BoxMount(source=stage.overlay, target="/opt/pi-global"),
-        ),
-        network=f"{name}-net",
-        deployment="0" * 16,
-        limits=Limits(),
+    mounts = {"/job": job, "/workspace": repository.path, "/opt/pi-global": stage.overlay}
+    spec = agent_spec(
+        stage.image, mounts, model="skillecho", neighbour=stage.model.name, key=stage.key, user=user, flow=flow
     )
     neighbour = Neighbour(id=str(stage.model.container.id), alias=stage.model.name)
     return run_container(Engine(engine), spec, neighbour, abort=Abort(), progress=lambda _: None, clock=SystemClock())

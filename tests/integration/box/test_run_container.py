@@ -16,13 +16,14 @@ from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.images import build_image, pack
 from pidispatch.box.run import ContainerEnd, Neighbour, run_container
-from pidispatch.box.spec import IMAGE_USER, BoxMount, ContainerSpec
+from pidispatch.box.spec import BoxMount, ContainerSpec
 from pidispatch.config.clock import SystemClock
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.progress import ContainerStarted, Progress, Stopping
 from pidispatch.values.reason import AbortReason
 from tests.image.assemble import ensure_probe
+from tests.support.spec import plain_spec
 
 Run = Callable[..., ContainerEnd]
 ENGINE_SCRIPTS = Path(__file__).parents[2] / "engine"
@@ -54,23 +55,7 @@ class Box:
 
     def spec(self, image: str, limits: Limits, *, network: bool = False) -> ContainerSpec:
         """A job's description with empty inputs."""
-        name = f"pi-job-test-{uuid.uuid4().hex[:12]}"
-        for place in ("job", "workspace"):
-            (self.folder / place).mkdir(exist_ok=True)
-        return ContainerSpec(
-            isolated=True,
-            name=name,
-            image=image,
-            user=IMAGE_USER,
-            env={"PI_JOB_ID": name},
-            mounts=(
-                BoxMount(source=self.folder / "job", target="/job"),
-                BoxMount(source=self.folder / "workspace", target="/workspace"),
-            ),
-            network=f"{name}-net" if network else None,
-            deployment="0" * 16,
-            limits=limits,
-        )
+        return plain_spec(image, self.folder, limits=limits, network=network)
 
     def image(self, script: str, mode: int = 0o755) -> str:
         """An image that is removed after the test."""
