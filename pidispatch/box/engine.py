@@ -5,7 +5,7 @@ Calls: https://docker-py.readthedocs.io/en/stable/ and https://docs.docker.com/r
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -32,6 +32,8 @@ ENGINE_FAULTS = (
     urllib3.exceptions.HTTPError,
     OSError,
 )
+#: Seconds the engine may take for a call of a job's beginning, and for one that watches or ends it.
+_PATIENT_S, _BRISK_S = 60, 10
 _REMEDY = (
     "Check that it runs and that this account may use it (docker info), or name another one: "
     "DOCKER_HOST=unix:///path/to/docker.sock"
@@ -42,7 +44,6 @@ class ImageFacts(Value):
     """What a job needs to know of its image."""
 
     digest: str
-    pi_version: str | None
     capabilities: frozenset[str]
 
 
@@ -50,6 +51,8 @@ class EngineFacts(Value):
     """What is known of the engine itself."""
 
     here: bool
+    #: It said what it is in a form that is understood.
+    readable: bool
     desktop: bool
     security_options: tuple[str, ...]
     socket_uid: int | None
@@ -66,16 +69,22 @@ class State(Value):
 
 
 class Engine:
-    """One connection to the engine that `DOCKER_HOST` or the default socket names."""
+    """One connection to the engine that `DOCKER_HOST` or the default socket names.
 
-    def __init__(self, client: docker.DockerClient) -> None:
+    `brisk` is a second client of the same engine, whose short time-out keeps an engine that hangs from holding up the
+    end of a job.
+    """
+
+    def __init__(self, client: docker.DockerClient, brisk: docker.DockerClient | None = None) -> None:
         self._client = client
+        self._brisk = brisk or client
 
     @classmethod
-    def connect(cls, timeout_s: int = 60) -> "Engine":
+    def connect(cls) -> "Engine":
         """Connect and ask for the engine's version. Raises `InfraError` where nothing answers."""
         try:
-            return cls(docker.from_env(version="auto", timeout=timeout_s))
+            client = docker.from_env(version="auto", timeout=_PATIENT_S)
+            return cls(client, docker.from_env(version=client.api.api_version, timeout=_BRISK_S))
         except ENGINE_FAULTS as error:
             raise fault(f"the container engine at {scrub(_endpoint())} does not answer", error) from None
 
@@ -87,6 +96,7 @@ class Engine:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+        self._brisk.close()
 
     def facts(self) -> EngineFacts:
         """Where the engine runs and how it maps users. Raises `InfraError`."""
@@ -94,13 +104,14 @@ class Engine:
             info = self._client.info()
         except ENGINE_FAULTS as error:
             raise fault("the container engine does not say what it is", error) from None
-        options = info.get("SecurityOptions") or []
+        options = info.get("SecurityOptions") if isinstance(info, dict) else None
         socket = _socket_path()
         owner = _socket_owner(socket)
         return EngineFacts(
             here=socket is not None,
-            desktop="desktop" in str(info.get("OperatingSystem", "")).lower(),
-            security_options=tuple(str(option) for option in options),
+            readable=isinstance(options, list) or (isinstance(info, dict) and options is None),
+            desktop=isinstance(info, dict) and "desktop" in str(info.get("OperatingSystem", "")).lower(),
+            security_options=tuple(str(option) for option in options) if isinstance(options, list) else (),
             socket_uid=owner[0] if owner else None,
             socket_gid=owner[1] if owner else None,
         )
@@ -116,7 +127,6 @@ class Engine:
         declared = (image.labels.get(names.LABEL_CAPABILITIES) or "").split(",")
         return ImageFacts(
             digest=str(image.id),
-            pi_version=image.labels.get(names.LABEL_PI_VERSION) or None,
             capabilities=frozenset(part.strip() for part in declared if part.strip()),
         )
 
@@ -163,20 +173,9 @@ class Engine:
 
     def remove_network(self, network: Network, neighbour: str) -> str | None:
         """Disconnect the neighbour and remove the network; returns what failed, if anything did."""
-        failed = None
-        try:
-            network.disconnect(neighbour, force=True)
-        except docker.errors.NotFound:
-            pass
-        except ENGINE_FAULTS as error:
-            failed = describe(error)
-        try:
-            network.remove()
-        except docker.errors.NotFound:
-            pass
-        except ENGINE_FAULTS as error:
-            failed = describe(error)
-        return failed
+        api = self._brisk.api
+        left = _tried(lambda: api.disconnect_container_from_network(neighbour, str(network.id), force=True))
+        return _tried(lambda: api.remove_network(str(network.id))) or left
 
     def create(self, spec: ContainerSpec) -> Container:
         """Create the container of `spec`; nothing is pulled. Raises `InfraError` (never started)."""
@@ -216,7 +215,7 @@ class Engine:
 
     def state(self, container: Container) -> State:
         """The container's state now. Raises docker-py's own faults."""
-        found: dict[str, Any] = self._client.api.inspect_container(str(container.id))["State"]
+        found: dict[str, Any] = self._brisk.api.inspect_container(str(container.id))["State"]
         return State(
             status=str(found.get("Status", "")),
             exit_code=int(found.get("ExitCode", 0)),
@@ -225,23 +224,22 @@ class Engine:
 
     def stop(self, name: str, grace_s: int) -> str | None:
         """Stop the container `name`: the polite signal, then after `grace_s` the final one. Returns what failed."""
-        try:
-            self._client.api.stop(name, timeout=grace_s)
-        except docker.errors.NotFound:
-            return None
-        except ENGINE_FAULTS as error:
-            return describe(error)
-        return None
+        return _tried(lambda: self._brisk.api.stop(name, timeout=grace_s))
 
     def remove(self, container: Container) -> str | None:
         """Remove the container, ending it if it still runs. Returns what failed."""
-        try:
-            self._client.api.remove_container(str(container.id), force=True, v=True)
-        except docker.errors.NotFound:
-            return None
-        except ENGINE_FAULTS as error:
-            return describe(error)
+        return _tried(lambda: self._brisk.api.remove_container(str(container.id), force=True, v=True))
+
+
+def _tried(call: Callable[[], object]) -> str | None:
+    """Make a call whose failure must not hide another; what failed, `None` also where there was nothing to do."""
+    try:
+        call()
+    except docker.errors.NotFound:
         return None
+    except ENGINE_FAULTS as error:
+        return describe(error)
+    return None
 
 
 def _frames(socket: Any) -> Iterator[bytes]:

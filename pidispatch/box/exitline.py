@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from pidispatch.values.reason import RunnerReason
+from pidispatch.values.reason import KEPT_RUNNER_REASONS, RunnerReason
 from pidispatch.values.usage import Context, Telemetry, Usage, UsageRow
 
 _ANCHOR = '{"event":"'
@@ -28,6 +28,23 @@ _COUNTS = (
     "reasoning",
     "total",
     "cost",
+)
+#: What the runner says of tokens (docs/reference/runner.md). Other names could carry text into a record.
+_TOKENS = frozenset(
+    [
+        "input",
+        "output",
+        "total",
+        "cost",
+        "metered",
+        "rootTotal",
+        "otherTotal",
+        "looseTotal",
+        "sessions",
+        "calls",
+        "unresolved",
+        "unpriced",
+    ]
 )
 _MAX_FLOAT = Decimal(sys.float_info.max)
 _MESSAGE_CHARS = 2000
@@ -94,7 +111,7 @@ def read_telemetry(tail: str) -> Telemetry:
         tokens=_tokens(line.get("tokens")),
         usage=_usage(line.get("usage")),
         context=_context(line.get("context")),
-        reason=_reason(line.get("reason")),
+        reason=_reason(line.get("reason"), line.get("code")),
         message=_message(line.get("message")),
         truncated=line.get("truncated") is True,
     )
@@ -120,12 +137,12 @@ def _tokens(value: object) -> dict[str, Decimal | bool] | None:
     if not isinstance(value, Mapping) or _number(value.get("total")) is None:
         return None
     kept: dict[str, Decimal | bool] = {}
-    for name, part in value.items():
-        number = _number(part)
+    for name in _TOKENS & value.keys():
+        part, number = value[name], _number(value[name])
         if isinstance(part, bool):
-            kept[str(name)] = part
-        elif number is not None and re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,39}", str(name)):
-            kept[str(name)] = number
+            kept[name] = part
+        elif number is not None:
+            kept[name] = number
     return kept
 
 
@@ -138,10 +155,12 @@ def _context(value: object) -> Context | None:
     return Context(tokens=tokens, window=window)
 
 
-def _reason(value: object) -> RunnerReason | None:
+def _reason(value: object, code: object) -> RunnerReason | None:
     # What follows a colon is the agent's own word, which is not kept.
     token = value.partition(":")[0] if isinstance(value, str) else None
-    return next((reason for reason in RunnerReason if reason == token), None)
+    found = next((reason for reason in RunnerReason if reason == token), None)
+    # These become the run's own reason, so the line must at least agree with itself.
+    return None if found in KEPT_RUNNER_REASONS and code != 2 else found
 
 
 def _message(value: object) -> str | None:

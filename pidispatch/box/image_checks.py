@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
     from docker.models.images import Image
 
-LABEL_FORGES: Final = "dev.pi-dispatch.forges"
 SENTINEL: Final = "pi-dispatch-guardrails-v1"
 TOOLS: Final = ("bash", "fd", "git", "jq", "rg")
 #: The command-line client that an image must hold to claim a forge.
@@ -100,7 +99,7 @@ def _checks(client: "DockerClient", image: "Image") -> list[Check]:
     checks = [
         *_configuration(image.attrs.get("Config") or {}),
         *_contents(look),
-        *[_forge(forge, look) for forge in _claims(labels, LABEL_FORGES)],
+        *[_forge(forge, look) for forge in _claims(labels, names.LABEL_FORGES)],
         _version(version, own, "pi"),
         _runner(own, "runner"),
     ]

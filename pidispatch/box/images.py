@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pidispatch.box.image_checks import Check, verify
+from pidispatch.config.text import printable
 from pidispatch.image import CONTEXTS, Context, context_path
 from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.values.reference import image_reference
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -200,9 +202,9 @@ def _require_present(client: "DockerClient", reference: str) -> None:
 
 
 def _refuse_malformed(reference: str | None) -> None:
-    if reference is not None and (not reference.strip() or reference != reference.strip() or reference[0] == "-"):
-        raise ConfigError(
-            f"{reference!r} is no image reference: it is blank, has blanks around it or begins with a dash. "
-            "Write it like pi-job:latest.",
-            cause="image-reference",
-        )
+    if reference is None:
+        return
+    try:
+        image_reference(reference)
+    except ValueError as error:
+        raise ConfigError(f"{printable(reference)!r} {error}", cause="image-reference") from None

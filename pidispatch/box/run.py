@@ -13,6 +13,7 @@ from pidispatch.box.exitline import last_exit
 from pidispatch.box.spec import ContainerSpec
 from pidispatch.box.tail import Tail
 from pidispatch.config.log import log
+from pidispatch.values import names
 from pidispatch.values.base import Value
 from pidispatch.values.clock import Clock
 from pidispatch.values.progress import ContainerStarted, ProgressSink, Stopping
@@ -70,7 +71,7 @@ def run_container(
             return _Run(engine, container, spec, abort, progress, clock).result()
         finally:
             if failed := engine.remove(container):
-                log().warning("remove_container_failed", container=spec.name, fault=failed)
+                log().warning("remove_container_failed", jobId=_job(spec), fault=failed)
 
 
 @contextmanager
@@ -84,7 +85,12 @@ def _network(engine: Engine, spec: ContainerSpec, neighbour: Neighbour | None) -
         yield
     finally:
         if failed := engine.remove_network(network, neighbour.id):
-            log().warning("remove_network_failed", network=spec.network, fault=failed)
+            log().warning("remove_network_failed", jobId=_job(spec), fault=failed)
+
+
+def _job(spec: ContainerSpec) -> str:
+    """The job's id as names and logs carry it."""
+    return spec.name.removeprefix(names.JOB_PREFIX)
 
 
 class _Run:
@@ -112,6 +118,7 @@ class _Run:
         self._lost: str | None = None
         self._waiter = threading.Thread(target=self._wait_for_exit, daemon=True)
         self._started = 0.0
+        self._job = _job(spec)
 
     def result(self) -> ContainerEnd:
         """Start it and see it to its end."""
@@ -159,36 +166,45 @@ class _Run:
             for chunk in self._engine.last_output(self._container, _KEPT_LINES):
                 kept.write(chunk)
         except ENGINE_FAULTS as error:
-            log().debug("output_unreadable", container=self._spec.name, fault=describe(error))
+            log().debug("output_unreadable", jobId=self._job, fault=describe(error))
         return kept.text()
 
     def _stop(self) -> None:
         """Stop the container by its name and give it a bounded time to be gone."""
         self._progress(Stopping(reason=str(self._abort.reason)))
         if failed := self._engine.stop(self._spec.name, self._limits.stop_grace_s):
-            log().warning("stop_container_failed", container=self._spec.name, fault=failed)
-        self._waiter.join(self._limits.stop_take_s)
-        if self._code is None and self._lost is None:
-            log().error("stop_did_not_take", container=self._spec.name, grace_s=self._limits.stop_take_s)
+            log().warning("stop_container_failed", jobId=self._job, fault=failed)
+        deadline = self._clock.monotonic() + self._limits.stop_take_s
+        while self._code is None and self._lost is None:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                log().error("stop_did_not_take", job=self._job, graceMs=int(self._limits.stop_take_s * 1000))
+                return
+            self._changed.clear()
+            if not self._changed.wait(min(left, _RETRY_S)):
+                self._look()
 
     def _detached(self) -> ContainerEnd:
-        """The engine was lost. What runs there must not go on unwatched: find it, stop it, within bounds."""
-        log().error("container_detached", container=self._spec.name, fault=self._lost)
+        """The engine was lost. What runs there must not go on unwatched: stop and remove it, within bounds."""
+        log().error("container_detached", jobId=self._job, fault=self._lost)
         seconds = self._clock.monotonic() - self._started
         deadline = self._clock.monotonic() + self._limits.detached_s
-        while self._engine.stop(self._spec.name, self._limits.stop_grace_s) is not None:
-            self._changed.clear()
-            # Nothing sets it any more: this paces the tries, and an abort ends the wait early.
-            if self._clock.monotonic() >= deadline or self._changed.wait(_RETRY_S):
-                break
+        pace = threading.Event()
+        while self._left_there() and self._clock.monotonic() < deadline:
+            pace.wait(_RETRY_S)
         return ContainerEnd(code=1, aborted=self._abort.reason, detached=True, tail=self._tail.text(), seconds=seconds)
+
+    def _left_there(self) -> bool:
+        """Try to stop and remove the container; whether that failed."""
+        stopped = self._engine.stop(self._spec.name, self._limits.stop_grace_s)
+        return stopped is not None or self._engine.remove(self._container) is not None
 
     def _pump_output(self, output: Iterator[bytes]) -> None:
         try:
             for chunk in output:
                 self._tail.write(chunk)
         except ENGINE_FAULTS as error:
-            log().debug("output_lost", container=self._spec.name, fault=describe(error))
+            log().debug("output_lost", jobId=self._job, fault=describe(error))
         # The end of the output is not the end of the job, but a reason to look.
         self._look()
 
@@ -214,5 +230,5 @@ class _Run:
         except docker.errors.NotFound:
             return None
         except ENGINE_FAULTS as error:
-            log().debug("inspect_failed", container=self._spec.name, fault=describe(error))
+            log().debug("inspect_failed", jobId=self._job, fault=describe(error))
             return None

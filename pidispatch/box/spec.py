@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from pidispatch.values import names
 from pidispatch.values.base import Value
 from pidispatch.values.limits import Limits
+from pidispatch.values.reference import image_reference
 
 #: The only places of the box that something of the host is mounted at, in their order; `True` is read-only.
 MOUNT_TARGETS: Final[dict[str, bool]] = {
@@ -59,7 +60,7 @@ class ContainerSpec(Value):
     #: Cannot be false: a description without isolation does not exist.
     isolated: Literal[True]
     name: str
-    image: str = Field(min_length=1)
+    image: str
     user: JobUser
     env: dict[str, str]
     mounts: tuple[BoxMount, ...]
@@ -78,9 +79,7 @@ class ContainerSpec(Value):
     @field_validator("image")
     @classmethod
     def _plain_image(cls, image: str) -> str:
-        if image != image.strip() or image.startswith("-"):
-            raise ValueError("an image reference has no blanks around it and no leading dash")
-        return image
+        return image_reference(image)
 
     @field_validator("env")
     @classmethod

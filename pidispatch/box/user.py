@@ -9,8 +9,14 @@ from pidispatch.values.reason import Reason
 class HostFacts(Value):
     """What is known of the engine and of this process."""
 
+    #: This process runs on Linux, the engine's own system.
+    linux: bool
+    #: Linux inside of Windows, where Docker Desktop is the engine.
+    wsl: bool
     #: The engine runs on this machine, behind a socket.
     engine_is_here: bool
+    #: The engine said what it is in a form that is understood.
+    readable: bool
     #: The engine's list of security options, as `docker info` gives it.
     security_options: tuple[str, ...]
     #: The engine runs in Docker Desktop's own virtual machine.
@@ -31,7 +37,7 @@ def decide_user(facts: HostFacts, *, any_uid: bool) -> JobUser | Refused:
     A worker that is root runs the job as the folder's owner, everyone else as themselves, so that what the agent
     writes belongs to whoever owns the folder.
     """
-    if not facts.engine_is_here:
+    if not facts.linux or not facts.engine_is_here:
         return IMAGE_USER
     if refusal := _engine_refusal(facts):
         return refusal
@@ -55,7 +61,13 @@ def decide_user(facts: HostFacts, *, any_uid: bool) -> JobUser | Refused:
 def _engine_refusal(facts: HostFacts) -> Refused | None:
     rootless_socket = facts.socket_uid is not None and facts.socket_uid == facts.euid != 0
     options = {part for option in facts.security_options for part in option.split(",")}
-    if facts.desktop:
+    if not facts.readable:
+        return _unmappable(
+            "runtime-unreadable",
+            "the engine does not say how it maps users",
+            "check what docker info prints",
+        )
+    if facts.desktop and not facts.wsl:
         return _unmappable(
             "desktop-linux-userns",
             "Docker Desktop maps users of its own virtual machine",

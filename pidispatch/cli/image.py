@@ -8,6 +8,7 @@ import click
 
 from pidispatch.box import images
 from pidispatch.box.engine import Engine
+from pidispatch.cli.options import IMAGE_REFERENCE
 from pidispatch.config.settings import load_settings
 
 
@@ -40,7 +41,7 @@ def build(base: str | None, tag: str | None, only_print: bool) -> None:
 
 
 @image.command("verify")
-@click.argument("ref", required=False)
+@click.argument("ref", required=False, type=IMAGE_REFERENCE)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def verify(context: click.Context, ref: str | None, as_json: bool) -> None:

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the surroundings failed or the call was wrong, 2 refused f
 """
 
 import importlib
+import os
 import sys
 from typing import Final, NoReturn
 
@@ -49,7 +50,18 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Entry point of the program."""
-    sys.exit(_run(sys.argv[1:]))
+    code = _run(sys.argv[1:])
+    _flush()
+    sys.exit(code)
+
+
+def _flush() -> None:
+    """Write what is left; where the reader is gone, do not let that replace the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(arguments: list[str]) -> int:

@@ -1,37 +1,33 @@
 """Kinds of option that read their text as strictly as a setting does."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import click
 
 from pidispatch.config.kinds import at_least, plain_text
+from pidispatch.values.reference import image_reference
+
+T = TypeVar("T")
 
 
-class PositiveInt(click.ParamType[int]):
-    """A whole number of one or more, in plain decimal digits."""
+class Strict(click.ParamType[T], Generic[T]):
+    """An option read by `check`, whose `ValueError` becomes the usage error. An empty text counts as left out."""
 
-    name = "n"
+    def __init__(self, name: str, check: Callable[[object], T]) -> None:
+        self.name = name
+        self._check = check
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """`value` as a number; a usage error says what is wrong with it."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T | None:  # type: ignore[override]
+        """`value` as it is to be used."""
+        if value == "":
+            return None
         try:
-            return at_least(1)(value)
+            return self._check(value)
         except ValueError as error:
             self.fail(f"{value!r} {error}", param, ctx)
 
 
-class PlainText(click.ParamType[str]):
-    """One line of text as a setting takes it; an empty one counts as left out."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """`value` as it is; a usage error says what is wrong with it."""
-        try:
-            return plain_text(value) if value else ""
-        except ValueError as error:
-            self.fail(f"{value!r} {error}", param, ctx)
-
-
-POSITIVE_INT = PositiveInt()
-PLAIN_TEXT = PlainText()
+POSITIVE_INT = Strict("n", at_least(1))
+PLAIN_TEXT = Strict("text", plain_text)
+IMAGE_REFERENCE = Strict("reference", image_reference)

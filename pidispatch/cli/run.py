@@ -14,8 +14,8 @@ from rich.console import Console
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
-from pidispatch.cli.options import PLAIN_TEXT, POSITIVE_INT
-from pidispatch.cli.view import error_console, progress_view, show_result
+from pidispatch.cli.options import IMAGE_REFERENCE, PLAIN_TEXT, POSITIVE_INT
+from pidispatch.cli.view import QuietConsole, error_console, progress_view, show_result
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.log import configure_log
 from pidispatch.config.settings import Settings, load_settings
@@ -41,7 +41,7 @@ _SIGNALS = {
 @click.option("--provider", type=PLAIN_TEXT, metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")
 @click.option("--model", type=PLAIN_TEXT, metavar="M", help="The provider's exact model id. Default: PI_MODEL.")
 @click.option("--max-turns", type=POSITIVE_INT, help="Most model turns. Default: PI_MAX_TURNS.")
-@click.option("--image", type=PLAIN_TEXT, metavar="REF", help="Job image on this engine. Default: PI_JOB_IMAGE.")
+@click.option("--image", type=IMAGE_REFERENCE, metavar="REF", help="Job image on this engine. Default: PI_JOB_IMAGE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def run(
     folder: str,
@@ -68,10 +68,10 @@ def run(
         id=f"local-{secrets.token_hex(8)}",
         folder=Path(os.path.realpath(folder)),
         task=task,
-        provider=provider or None,
-        model=model or None,
+        provider=provider,
+        model=model,
         max_turns=max_turns,
-        image=image or None,
+        image=image,
     )
     notes = error_console()
     _warn(notes, job, settings)
@@ -79,7 +79,7 @@ def run(
     if as_json:
         click.echo(json.dumps(as_document(job, result), indent=2))
     else:
-        show_result(Console(), job, result)
+        show_result(QuietConsole(), job, result)
     return exit_code(result.outcome)
 
 

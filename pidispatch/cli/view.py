@@ -29,6 +29,15 @@ DIFF_LINES = 80
 FILE_LINES = 40
 
 
+#: What goes on after a step, until the next one is told.
+_NEXT: dict[type[Progress], str] = {
+    CheckPassed: "checking",
+    ContainerStarted: "the agent works",
+    ProviderRetry: "the agent waits for the model provider",
+    Stopping: "waiting for the container to end",
+}
+
+
 def say(progress: Progress) -> str:
     """One step of a run in words."""
     match progress:
@@ -57,7 +66,7 @@ def progress_view(console: Console) -> Iterator[ProgressSink]:
                 status.update(Text(say(progress)))
             else:
                 console.print(Text(say(progress), style="dim"))
-                status.update(Text("the agent works" if isinstance(progress, ContainerStarted) else say(progress)))
+                status.update(Text(_NEXT[type(progress)]))
 
         yield show
 
@@ -100,8 +109,7 @@ def _headline(out: _Lines, job: Job, result: Result) -> None:
             cause = f" ({outcome.cause})" if outcome.cause else ""
             out.line(f"{word:<10} {outcome.reason.value}{cause}", "red" if word == "failed" else "yellow")
             out.line(f"why        {printable(outcome.detail or outcome.reason.meaning)}")
-            remedy = outcome.remedy if isinstance(outcome, Refused) else None
-            out.line(f"remedy     {printable(remedy or outcome.reason.remedy)}")
+            out.line(f"remedy     {printable(outcome.remedy or outcome.reason.remedy)}")
         case Aborted():
             out.line(f"stopped    {outcome.reason.value} ({outcome.cause.value})", "yellow")
             out.line(f"remedy     {outcome.reason.remedy}")
@@ -174,6 +182,14 @@ def _diff(out: _Lines, diff: str) -> None:
         out.line(printable_block(line), style)
 
 
+class QuietConsole(Console):
+    """A console whose reader may go away: what is left to say is dropped, and nothing else ends."""
+
+    def on_broken_pipe(self) -> None:
+        """Say no more."""
+        self.quiet = True
+
+
 def error_console() -> Console:
     """Where progress and notes go: standard error, so that standard output holds the result alone."""
-    return Console(file=sys.stderr, stderr=True)
+    return QuietConsole(file=sys.stderr)

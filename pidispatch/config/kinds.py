@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from pidispatch.values.reference import image_reference
+
 _DECIMAL = re.compile(r"0|[1-9][0-9]*")
 _MAX_DIGITS = 15
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -78,3 +80,5 @@ def plain_text(value: object) -> str:
 
 
 PlainText = Annotated[str, BeforeValidator(plain_text)]
+
+ImageReference = Annotated[str, BeforeValidator(image_reference)]

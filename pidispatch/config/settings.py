@@ -5,6 +5,7 @@ replaced by a default in silence.
 """
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from pidispatch.config.kinds import NameList, PlainText, PositiveInt, Switch
+from pidispatch.config.kinds import ImageReference, NameList, PlainText, PositiveInt, Switch
 from pidispatch.config.text import printable
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
@@ -37,6 +38,7 @@ def _setting(default: Any, variable: str, description: str, *, unit: str, bound:
     return Field(default=default, alias=variable, description=description, json_schema_extra=extra)
 
 
+_CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: Variables for which an empty value is refused instead of read as unset.
 _EMPTY_IS_A_VALUE = frozenset({"PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"})
 
@@ -78,12 +80,12 @@ class Settings(BaseSettings):
         bound="1 or more; unset or empty: no cap",
         remedy="PI_MAX_TOKENS=200000",
     )
-    job_image: PlainText = _setting(
+    job_image: ImageReference = _setting(
         "pi-job:latest",
         "PI_JOB_IMAGE",
         "Image of a job that names none. It must be on the engine; it is never pulled.",
         unit="image reference",
-        bound="one line of text",
+        bound="lower-case letters, digits and `. _ - /`, with a tag",
         remedy="PI_JOB_IMAGE=pi-job:latest",
     )
     jobs_dir: Path = _setting(
@@ -125,7 +127,7 @@ class Settings(BaseSettings):
         "PI_EGRESS_PROXY",
         "Name of the running container that is every job's one neighbour: an HTTP proxy on port 3128.",
         unit="container name",
-        bound="letters, digits, `_`, `.`, `-`",
+        bound="letters, digits, `_`, `.`, `-`; the first a letter or digit",
         remedy="PI_EGRESS_PROXY=pi-dispatch-egress-proxy",
     )
     forward_env: Annotated[NameList, NoDecode] = _setting(
@@ -171,8 +173,8 @@ class Settings(BaseSettings):
     @field_validator("egress_proxy", mode="after")
     @classmethod
     def _container_name(cls, name: str) -> str:
-        if not all(char.isascii() and (char.isalnum() or char in "_.-") for char in name):
-            raise ValueError("must be a container name: letters, digits, '_', '.', '-'")
+        if not _CONTAINER.fullmatch(name):
+            raise ValueError("must be a container name: letters, digits, '_', '.', '-', the first a letter or digit")
         return name
 
     @model_validator(mode="after")

@@ -3,7 +3,9 @@
 The order of the checks is the promise: free and certain ones first, and the container, which alone can spend, last.
 """
 
+import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from pidispatch.values.errors import DispatchError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Refused
-from pidispatch.values.progress import CheckPassed, ProgressSink
+from pidispatch.values.progress import CheckPassed, Progress, ProgressSink
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
 from pidispatch.workspace.changes import Snapshot, diff_text, read_change, snapshot
@@ -63,7 +65,7 @@ class Effective:
             provider=job.provider or settings.provider,
             model=job.model or settings.model,
             max_turns=job.max_turns or settings.max_turns,
-            max_tokens=job.max_tokens or settings.max_tokens,
+            max_tokens=settings.max_tokens,
             image=job.image or settings.job_image,
         )
 
@@ -110,6 +112,7 @@ class Attempt:
 
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort) -> Result:
         """One attempt at `job`. Returns how it ended, whatever happens; only our own mistakes are raised."""
+        progress = _never_failing(progress)
         effective = Effective.of(job, self._settings)
         result = Result.begin(self._clock.now(), effective.provider, effective.model)
         timer = threading.Timer(self._limits.job_timeout_s, abort.set, (AbortReason.JOB_TIMEOUT,))
@@ -180,7 +183,7 @@ class Attempt:
             end = run_container(
                 checked.engine, spec, checked.neighbour, abort=abort, progress=progress, clock=self._clock
             )
-            return self._read(result, checked, end, git, before, job_dir)
+            return self._read(job, result, checked, end, git, before, job_dir)
         finally:
             remove_job_dir(job_dir)
 
@@ -217,6 +220,7 @@ class Attempt:
 
     def _read(
         self,
+        job: Job,
         result: Result,
         checked: Checked,
         end: ContainerEnd,
@@ -225,10 +229,12 @@ class Attempt:
         job_dir: JobDir,
     ) -> Result:
         outcome, telemetry = classify(end)
-        change, diff, change_error = _read_change(git, before)
+        if end.seconds is None:
+            return result.ending(outcome)
+        change, diff, change_error = _read_change(job, git, before)
         return result.ending(outcome).model_copy(
             update={
-                "exit_code": end.code if end.seconds is not None else None,
+                "exit_code": end.code,
                 "telemetry": telemetry,
                 "image_digest": checked.image.digest,
                 "change": change,
@@ -240,19 +246,33 @@ class Attempt:
         )
 
 
-def _read_change(git: HostGit, before: Snapshot) -> tuple[Change | None, str | None, str | None]:
+def _read_change(job: Job, git: HostGit, before: Snapshot) -> tuple[Change | None, str | None, str | None]:
     """What changed, its diff, or why it cannot be told. The run is over and paid for: nothing here may fail it."""
     try:
         change = read_change(git, before)
         return change, diff_text(git), None
     except DispatchError as error:
-        log().warning("change_unreadable", cause=error.cause)
+        log().warning("change_unreadable", jobId=job.id, cause=error.cause)
         return None, None, error.message
+
+
+def _never_failing(sink: ProgressSink) -> ProgressSink:
+    """`sink` for advice that nobody may hear: a run that is paid for does not end because its reader went away."""
+
+    def tell(progress: Progress) -> None:
+        # rich leaves by SystemExit where its terminal is gone.
+        with contextlib.suppress(Exception, SystemExit):
+            sink(progress)
+
+    return tell
 
 
 def _user(engine: EngineFacts, folder: Folder, image: ImageFacts) -> JobUser | Refused:
     facts = HostFacts(
+        linux=sys.platform == "linux",
+        wsl="microsoft" in os.uname().release.lower(),
         engine_is_here=engine.here,
+        readable=engine.readable,
         desktop=engine.desktop,
         security_options=engine.security_options,
         socket_uid=engine.socket_uid,

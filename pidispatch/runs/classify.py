@@ -9,6 +9,8 @@ from pidispatch.values.usage import Telemetry
 
 #: Statuses of an entry point that is not executable (126) or absent (127).
 _NO_ENTRY = (126, 127)
+#: Status of a first process that was killed. While it goes on, the engine's word on memory is not reliable.
+_KILLED = 137
 #: Causes of a `ConfigError` that have a reason of their own.
 _OWN_REASONS = {"no-commit": Reason.LOCAL_FOLDER_NO_COMMIT}
 
@@ -49,12 +51,12 @@ def _policy(said: RunnerReason | None) -> Refused:
 
 
 def _failed(end: ContainerEnd, said: RunnerReason | None) -> InfraFailed:
-    if end.oom_killed:
+    if end.oom_killed and end.code == _KILLED:
         return InfraFailed(
             reason=Reason.INFRA, cause="oom-killed", detail="the run needed more memory than the box has"
         )
     if said is not None:
-        return InfraFailed(reason=Reason.INFRA, cause=said.value, detail=said.meaning)
+        return InfraFailed(reason=Reason.INFRA, cause=said.value, detail=said.meaning, remedy=said.remedy or None)
     return InfraFailed(reason=Reason.INFRA, cause=f"exit-{end.code}")
 
 

@@ -32,8 +32,6 @@ class Job(Value):
     model: str | None = None
     #: Most model turns the run may take.
     max_turns: int | None = Field(default=None, ge=1)
-    #: Most billed tokens the run may use; `None` for no cap.
-    max_tokens: int | None = Field(default=None, ge=1)
     #: Image reference; never pulled.
     image: str | None = None
 

@@ -18,13 +18,14 @@ LABEL_DEPLOYMENT: Final = "pi.dispatch.deployment"
 #: Labels read from a job image.
 LABEL_PI_VERSION: Final = "dev.pi-dispatch.pi-version"
 LABEL_CAPABILITIES: Final = "dev.pi-dispatch.capabilities"
+LABEL_FORGES: Final = "dev.pi-dispatch.forges"
 #: The image runs as any user and group.
 CAPABILITY_ANY_UID: Final = "anyUid"
 
 #: Variables the box writes on every job, whatever the settings.
 ALWAYS_WRITTEN: Final = ("PI_PROVIDER", "PI_MODEL", "PI_MAX_TURNS", "PI_JOB_ID", "PI_OFFLINE")
 #: Variables the box writes when the job calls for them. `HOME` travels with an explicit user only.
-SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "PI_FLOW", "HOME")
+SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "HOME")
 #: Variables that send a job's traffic to its one neighbour. The lower-case forms are there because curl and git
 #: read no upper-case name for plain HTTP.
 PROXY_WRITTEN: Final = (
@@ -40,6 +41,7 @@ PROXY_WRITTEN: Final = (
 RUNNER_INTERNAL: Final = ("RUN_MAX_TURNS", "RUN_MAX_TOKENS", "PI_CODING_AGENT_DIR")
 #: Names kept for later use inside the box. Nothing serves them yet, so nobody may forward them.
 RESERVED: Final = (
+    "PI_FLOW",
     "PI_COMMAND",
     "PI_PACKAGES",
     "PI_SESSION_FILE",
@@ -60,8 +62,12 @@ NEVER_FORWARDED: Final = (
     "GITHUB_TOKEN",
     "GH_TOKEN",
     "GITLAB_TOKEN",
+    "GL_TOKEN",
     "FORGEJO_TOKEN",
+    "GITEA_SERVER_TOKEN",
     "AZURE_TOKEN",
+    "AZURE_DEVOPS_EXT_PAT",
+    "SYSTEM_ACCESSTOKEN",
     "GITHUB_APP_PRIVATE_KEY",
     "VALKEY_PASSWORD",
     "VALKEY_URL",

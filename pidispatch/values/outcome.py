@@ -42,6 +42,8 @@ class InfraFailed(Value):
     reason: Reason
     cause: str | None = None
     detail: str | None = None
+    #: What to do, when it is more exact than the reason's own remedy.
+    remedy: str | None = None
 
 
 Outcome = Completed | Refused | Aborted | InfraFailed

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pidispatch.config.text import scrub
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.workspace.folder import Folder
@@ -266,5 +267,8 @@ def _git(limits: Limits, cwd: Path, *arguments: str, stdin: bytes = b"") -> Fini
 
 def _checked(done: Finished, verb: str) -> Finished:
     if done.code != 0:
-        raise InfraError(f"git {verb} failed on the host (exit {done.code})", "git-failed")
+        said = scrub(done.error_text.strip().rpartition("\n")[2])
+        raise InfraError(
+            f"git {verb} failed on the host (exit {done.code}: {said}). Check the folder with: git fsck", "git-failed"
+        )
     return done

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from pidispatch.config.log import log
 from pidispatch.values.errors import ConfigError, InfraError
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
@@ -75,6 +76,7 @@ def private_folder(path: Path, variable: str) -> Path:
     """`path` as a folder of this account with mode 0700, made when absent. Raises `ConfigError` for another's."""
     try:
         _make_private(path)
+        _refuse_swappable(path, variable)
         facts = path.lstat()
     except FileExistsError:
         raise ConfigError(f"{variable}={path} is not a folder; name another path", "not-a-folder") from None
@@ -113,7 +115,6 @@ def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
     """A fresh directory for one attempt; what enters the box belongs to the job's user when this process is root."""
     home = private_folder(jobs_dir, "PI_JOBS_DIR")
     try:
-        _refuse_swappable(home, "PI_JOBS_DIR")
         job_dir = JobDir(Path(tempfile.mkdtemp(prefix="job-", dir=home)), owner)
         for folder in (job_dir.inputs, job_dir.outbox):
             folder.mkdir(mode=0o700)
@@ -124,8 +125,25 @@ def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
 
 
 def remove_job_dir(job_dir: JobDir) -> None:
-    """Remove the directory of an attempt; what resists stays and hides no other error."""
+    """Remove the directory of an attempt; what resists stays, is logged and hides no other error."""
     shutil.rmtree(job_dir.path, ignore_errors=True)
+    if not os.path.lexists(job_dir.path):
+        return
+    try:
+        # The agent may have closed its own folders to us.
+        _unlock(job_dir.path)
+        shutil.rmtree(job_dir.path)
+    except (OSError, RecursionError) as error:
+        log().warning("job_dir_left", directory=job_dir.path.name, fault=type(error).__name__)
+
+
+def _unlock(folder: Path) -> None:
+    """Make every real folder below `folder` listable and writable; links are not followed."""
+    folder.chmod(0o700)
+    with os.scandir(folder) as entries:
+        inner = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for one in inner:
+        _unlock(one)
 
 
 def count_outbox(job_dir: JobDir) -> int:

@@ -173,9 +173,10 @@ def test_a_commit_of_the_agents_is_counted(stage: Stage, repository: Repository)
     assert [file["path"] for file in change["files"]] == ["committed.txt"]
 
 
-def test_children_left_behind_end_with_the_run(
+def test_children_left_behind_do_not_hold_the_run_up(
     stage: Stage, repository: Repository, engine: docker.DockerClient
 ) -> None:
+    """They sleep for more than an hour; that each of them is killed and reaped is proven beside the runner."""
     ran = stage.run_job(repository.path, "background")
 
     assert_ended(ran, 0, "completed")

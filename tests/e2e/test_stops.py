@@ -11,17 +11,13 @@ import docker
 import pytest
 
 from pidispatch.box.abort import Abort
-from pidispatch.box.engine import Engine
-from pidispatch.config.clock import SystemClock
-from pidispatch.config.settings import Settings
-from pidispatch.runs.attempt import Attempt
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Aborted
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed
 from pidispatch.values.progress import Progress, Stopping
 from pidispatch.values.reason import AbortReason, Reason
 from tests.fakes.model.usage import total_usage
-from tests.support.program import PROGRAM, Ran, Stage
+from tests.support.program import PROGRAM, Ran, Stage, await_line
 from tests.support.repository import Repository
 
 
@@ -47,9 +43,9 @@ def test_a_signal_ends_the_run_within_ten_seconds(
     cause: str,
     script: str,
 ) -> None:
-    process = stage.start("run", str(repository.path), "--task", "Go.", "--model", script, "--json")
+    process = stage.start_job(repository.path, script)
     try:
-        stage.model.log.wait_for(1, 60, key=stage.key)
+        await_line(process, "turn 1:")
         sent = time.monotonic()
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
@@ -65,16 +61,11 @@ def test_a_signal_ends_the_run_within_ten_seconds(
     assert not is_left(engine, ran.document["jobId"])
 
 
-def test_the_deadline_ends_the_run(
-    stage: Stage, repository: Repository, engine: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_deadline_ends_the_run(stage: Stage, repository: Repository, engine: docker.DockerClient) -> None:
     told: list[Progress] = []
-    environ = stage.environment()
-    settings = Settings.model_validate({name: value for name, value in environ.items() if name.startswith("PI_")})
-    attempt = Attempt(settings, lambda: Engine(engine), Limits(job_timeout_s=4), SystemClock(), environ)
     job = Job(id="local-deadline", folder=repository.path, task="Go.", model="sleepy")
 
-    result = attempt(job, told.append, Abort())
+    result = stage.attempt(engine, Limits(job_timeout_s=8))(job, told.append, Abort())
 
     assert result.outcome == Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.JOB_TIMEOUT)
     assert any(isinstance(progress, Stopping) for progress in told)
@@ -86,17 +77,49 @@ def test_the_deadline_ends_the_run(
 def test_an_abort_before_the_container_spends_nothing(
     stage: Stage, repository: Repository, engine: docker.DockerClient
 ) -> None:
-    environ = stage.environment()
-    settings = Settings.model_validate({name: value for name, value in environ.items() if name.startswith("PI_")})
     abort = Abort()
     abort.set(AbortReason.OPERATOR_CANCEL)
-    result = Attempt(settings, lambda: Engine(engine), Limits(), SystemClock(), environ)(
-        Job(id="local-early", folder=repository.path, task="Go.", model="edit"), lambda _: None, abort
-    )
+    job = Job(id="local-early", folder=repository.path, task="Go.", model="edit")
+
+    result = stage.attempt(engine, Limits())(job, lambda _: None, abort)
 
     assert result.outcome == Aborted(reason=Reason.OPERATOR_CANCEL, cause=AbortReason.OPERATOR_CANCEL)
-    assert result.exit_code is None
+    assert (result.exit_code, result.change, result.image_digest) == (None, None, None)
     assert stage.requests() == 0
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGTERM])
+def test_a_reader_that_goes_away_takes_nothing_with_it(
+    stage: Stage, repository: Repository, engine: docker.DockerClient, number: signal.Signals | None
+) -> None:
+    """Progress is advice: a run that is paid for keeps its result and its exit code."""
+    process = stage.start_job(repository.path, "edit" if number is None else "sleepy")
+    await_line(process, "started" if number is None else "turn 1:")
+    assert process.stderr is not None
+    process.stderr.close()
+    if number is not None:
+        process.send_signal(number)
+    assert process.stdout is not None
+    ran = Ran(0, process.stdout.read(), "")
+
+    assert process.wait(30) == (0 if number is None else 2)
+    assert ran.document["outcome"] == ("completed" if number is None else "policy")
+    assert ran.document["tokens"]["total"] == total_usage(3 if number is None else 1).total
+    assert not is_left(engine, ran.document["jobId"])
+    process.stdout.close()
+
+
+def test_memory_that_runs_out_ends_the_tool_or_the_run_and_is_told(
+    stage: Stage, repository: Repository, engine: docker.DockerClient
+) -> None:
+    """The kernel takes whatever is largest; whichever it takes, the run ends by itself and the spend is known."""
+    job = Job(id="local-hungry", folder=repository.path, task="Go.", model="oom")
+    result = stage.attempt(engine, Limits(memory_mib=512))(job, lambda _: None, Abort())
+
+    assert isinstance(result.outcome, Completed | InfraFailed), result
+    assert result.telemetry.tokens is not None
+    assert result.telemetry.tokens["total"] == total_usage(stage.requests()).total
+    assert not is_left(engine, job.id)
 
 
 def test_a_person_at_a_terminal_sees_the_run(stage: Stage, repository: Repository, tmp_path: Path) -> None:

@@ -9,11 +9,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import docker
+
+from pidispatch.box.engine import Engine
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.settings import Settings
+from pidispatch.runs.attempt import Attempt
+from pidispatch.values.limits import Limits
 from tests.support.model import ModelContainer, write_overlay
 
 #: Seconds a run of the program may take before a test gives it up.
 RUN_S = 120
 PROGRAM = str(Path(sys.executable).parent / "pi-dispatch")
+
+
+def await_line(process: "subprocess.Popen[str]", words: str) -> None:
+    """Read the program's progress up to the line with `words`."""
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if words in line:
+            return
+    raise AssertionError(f"{words!r} never came: {seen}")
 
 
 @dataclass(frozen=True)
@@ -79,6 +97,11 @@ class Stage:
             text=True,
         )
 
+    def start_job(self, folder: Path, model: str, *arguments: str, **changes: str | None) -> "subprocess.Popen[str]":
+        """Like `run_job`, without waiting for its end."""
+        task = ("--task", "Do as scripted.", "--model", model, "--json")
+        return self.start("run", str(folder), *task, *arguments, **changes)
+
     def run(self, *arguments: str, **changes: str | None) -> Ran:
         """Start the program and wait for its end."""
         with self.start(*arguments, **changes) as process:
@@ -90,6 +113,12 @@ class Stage:
         return self.run(
             "run", str(folder), "--task", "Do as scripted.", "--model", model, "--json", *arguments, **changes
         )
+
+    def attempt(self, client: docker.DockerClient, limits: Limits) -> Attempt:
+        """What the program runs a job with, inside of this process and with other limits."""
+        environ = self.environment()
+        settings = Settings.model_validate({name: value for name, value in environ.items() if name.startswith("PI_")})
+        return Attempt(settings, lambda: Engine(client), limits, SystemClock(), environ)
 
     def requests(self) -> int:
         """How many requests of this stage reached the model: the proof of what was spent."""

@@ -75,7 +75,7 @@ def test_cleaning_up_never_raises(silent: Engine) -> None:
 def test_connecting_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     with pytest.raises(InfraError, match=r"tcp://127\.0\.0\.1:1 does not answer"):
-        Engine.connect(2)
+        Engine.connect()
 
 
 def test_a_fault_is_described_without_the_request_in_it() -> None:

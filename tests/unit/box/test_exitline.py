@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pidispatch.box.exitline import has_runner_line, last_exit, parse_line, read_telemetry
+from pidispatch.box.run import ContainerEnd
 from pidispatch.box.tail import Tail
+from pidispatch.runs.classify import classify
 from pidispatch.values.limits import Limits
+from pidispatch.values.outcome import Completed, InfraFailed
+from pidispatch.values.reason import Reason
 from pidispatch.values.usage import Context
 
 ROW = {"provider": "anthropic", "model": "m", "calls": 1, "input": 2, "output": 3, "total": 5, "cost": 0.25}
@@ -85,10 +89,13 @@ def test_the_tail_bounds_what_is_read() -> None:
     assert read_telemetry(tail_of("n" * 20_000, "\n" + line + "\n")).turns == 7
     pushed_out = read_telemetry(tail_of("\n" + line + "\n", "n" * 9_000))
     assert pushed_out == read_telemetry("")
+    for code, outcome in ((0, Completed()), (1, InfraFailed(reason=Reason.INFRA, cause="exit-1"))):
+        end = ContainerEnd(code=code, tail=tail_of("\n" + line + "\n", "n" * 9_000), seconds=1.0)
+        assert classify(end)[0] == outcome
 
 
 def test_tokens_keep_numbers_and_switches_only() -> None:
-    tokens = {"total": 5, "cost": 0.1, "metered": True, "note": "text", "bad key": 1, "nested": {"a": 1}}
+    tokens = {"total": 5, "cost": 0.1, "metered": True, "note": "text", "a secret": True, "b": 1, "calls": {"a": 1}}
 
     assert read_telemetry(exit_line(tokens=tokens)).tokens == {"total": 5, "cost": Decimal("0.1"), "metered": True}
     assert read_telemetry(exit_line(tokens={"total": "5"})).tokens is None

@@ -1,6 +1,5 @@
 """The description of a job container: what it always says, and what it can never say."""
 
-import string
 from pathlib import Path
 from typing import Any
 
@@ -138,43 +137,63 @@ def test_mounts_out_of_order_or_twice_are_refused() -> None:
             spec(mounts=mounts)
 
 
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-_NAMES = st.text(string.ascii_letters + string.digits + "_=", max_size=8)
-_SOURCES = st.sampled_from(["/srv/x", "/", "rel", "/a/../b", "/var/run/docker.sock", "/home/u/.ssh"])
-_MOUNTS = st.lists(
-    st.tuples(_SOURCES, st.sampled_from([*MOUNT_TARGETS, "/etc", "/var/run/docker.sock", "/app"])), max_size=6
+_NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,11}", fullmatch=True)
+_VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
+_SOURCES = st.from_regex(r"(/[a-z .]{1,6}){1,3}", fullmatch=True).filter(lambda text: ".." not in text.split("/"))
+_OPTIONAL = list(MOUNT_TARGETS)[2:]
+#: What somebody could get wrong or try: each takes a good description and spoils it.
+_SPOILS = st.sampled_from(
+    [
+        {},
+        {"isolated": False},
+        {"env": {"PI_JOB_ID": "pi-job-1", "HOME": "/home/pi", "EMPTY": ""}},
+        {"env": {"PI_JOB_ID": "pi-job-1", "HOME": "/home/pi", "A B": "x"}},
+        {"mounts": [{"source": "/j", "target": "/job"}, {"source": "/", "target": "/host"}]},
+        {"mounts": [{"source": "/var/run/docker.sock", "target": "/var/run/docker.sock"}]},
+        {"mounts": [{"source": "../x", "target": "/job"}, {"source": "/w", "target": "/workspace"}]},
+        {"network": "host"},
+        {"network": "container:other"},
+        {"user": {"uid": 0, "gid": 0, "explicit": True}},
+        {"name": "other"},
+        {"image": "--privileged"},
+        {"cap_add": ["ALL"]},
+    ]
 )
 
 
 @given(
-    name=st.one_of(st.just("pi-job-1"), _TEXT.map(lambda text: "pi-job-" + text)),
-    env=st.dictionaries(_NAMES, _TEXT, max_size=6),
-    mounts=_MOUNTS,
-    network=st.one_of(st.none(), st.just("pi-job-1-net"), st.sampled_from(["host", "bridge", "container:x"])),
-    user=st.tuples(st.integers(-1, 70000), st.integers(-1, 70000), st.booleans()),
+    env=st.dictionaries(_NAMES, _VALUES, max_size=6),
+    sources=st.lists(_SOURCES, min_size=len(MOUNT_TARGETS), max_size=len(MOUNT_TARGETS)),
+    optional=st.sets(st.sampled_from(_OPTIONAL)),
+    network=st.booleans(),
+    user=st.tuples(st.integers(1, 70000), st.integers(1, 70000), st.booleans()),
     limits=st.builds(Limits, memory_mib=st.integers(64, 2**20), cpu_centi=st.integers(1, 25600)),
+    spoil=_SPOILS,
 )
 def test_whatever_is_asked_for_the_box_holds(
-    name: str,
     env: dict[str, str],
-    mounts: list[tuple[str, str]],
-    network: str | None,
+    sources: list[str],
+    optional: set[str],
+    network: bool,
     user: tuple[int, int, bool],
     limits: Limits,
+    spoil: dict[str, Any],
 ) -> None:
-    """Either there is no description at all, or its arguments hold every wall of the box."""
-    try:
-        described = spec(
-            name=name,
-            env={"PI_JOB_ID": name, "HOME": "/home/pi"} | env,
-            mounts=[{"source": source, "target": target} for source, target in mounts],
-            network=network,
-            user={"uid": user[0], "gid": user[1], "explicit": user[2]},
-            limits=limits,
-        )
-    except ValidationError:
+    """A spoilt description does not exist; every other one writes every wall of the box, and nothing else."""
+    targets = ["/job", "/workspace", *(target for target in _OPTIONAL if target in optional)]
+    good: dict[str, Any] = {
+        "name": "pi-job-1",
+        "env": env | {"PI_JOB_ID": "pi-job-1", "HOME": "/home/pi"},
+        "mounts": [{"source": source, "target": target} for source, target in zip(sources, targets, strict=False)],
+        "network": "pi-job-1-net" if network else None,
+        "user": {"uid": user[0], "gid": user[1], "explicit": user[2]},
+        "limits": limits,
+    }
+    if spoil:
+        with pytest.raises(ValidationError):
+            spec(**(good | spoil))
         return
-    arguments = create_arguments(described)
+    arguments = create_arguments(spec(**good))
 
     assert arguments["cap_drop"] == ["ALL"]
     assert arguments["security_opt"] == ["no-new-privileges"]
@@ -183,9 +202,12 @@ def test_whatever_is_asked_for_the_box_holds(
     assert set(arguments["tmpfs"]) == {"/tmp", "/home/pi"}
     assert arguments["mem_limit"] == arguments["memswap_limit"]
     assert arguments["pids_limit"] == 512
+    assert arguments["environment"] == good["env"]
     assert all(arguments["environment"].values())
-    assert {mount["Target"] for mount in arguments["mounts"]} <= set(MOUNT_TARGETS)
-    assert all(mount["ReadOnly"] for mount in arguments["mounts"] if mount["Target"] in ("/job", "/opt/pi-global"))
+    written = [(mount["Source"], mount["Target"], mount["ReadOnly"]) for mount in arguments["mounts"]]
+    assert written == [
+        (str(Path(source)), target, MOUNT_TARGETS[target]) for source, target in zip(sources, targets, strict=False)
+    ]
     assert not FORBIDDEN & set(arguments)
-    assert arguments.get("network") in (None, f"{described.name}-net")
-    assert "0" not in arguments.get("user", "1:1").split(":")
+    assert arguments.get("network") == good["network"]
+    assert arguments.get("user") == (f"{user[0]}:{user[1]}" if user[2] else None)

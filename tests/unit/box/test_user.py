@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pidispatch.box.environment import job_environment
 from pidispatch.box.spec import IMAGE_USER, JobUser
 from pidispatch.box.user import HostFacts, decide_user
 from pidispatch.values.outcome import Refused
@@ -14,7 +15,10 @@ from pidispatch.values.reason import Reason
 
 def facts(**changes: Any) -> HostFacts:
     given_: dict[str, Any] = {
+        "linux": True,
+        "wsl": False,
         "engine_is_here": True,
+        "readable": True,
         "security_options": ("name=seccomp,profile=default",),
         "desktop": False,
         "socket_uid": 0,
@@ -27,6 +31,21 @@ def facts(**changes: Any) -> HostFacts:
     return HostFacts.model_validate(given_ | changes)
 
 
+def home_of(user: JobUser) -> str | None:
+    env = job_environment(
+        container="pi-job-1",
+        provider="anthropic",
+        model="m",
+        max_turns=1,
+        max_tokens=None,
+        user=user,
+        neighbour=None,
+        forward=(),
+        environ={},
+    )
+    return env.get("HOME")
+
+
 def refused(found: object) -> tuple[Reason, str | None]:
     assert isinstance(found, Refused)
     return found.reason, found.cause
@@ -37,6 +56,8 @@ def test_the_users_of_the_rule() -> None:
     assert refused(decide_user(facts(), any_uid=False)) == (Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED, None)
     assert decide_user(facts(), any_uid=True) == JobUser(uid=1000, gid=1000, explicit=True)
     assert decide_user(facts(euid=1001), any_uid=False) == IMAGE_USER
+    homes = [home_of(user) for user in (IMAGE_USER, JobUser(uid=1000, gid=1000, explicit=True))]
+    assert homes == [None, "/home/pi"]
     root = {"euid": 0, "egid": 0}
     assert decide_user(facts(**root, folder_uid=1500, folder_gid=1600), any_uid=True) == JobUser(
         uid=1500, gid=1600, explicit=True
@@ -55,6 +76,7 @@ def test_the_users_of_the_rule() -> None:
         ({"socket_uid": 1000}, "rootless"),
         ({"security_options": ("name=userns",)}, "userns-remap"),
         ({"desktop": True}, "desktop-linux-userns"),
+        ({"readable": False}, "runtime-unreadable"),
         ({"egid": 0}, "root-group"),
         ({"egid": 999}, "docker-group"),
         ({"euid": 0, "folder_gid": 0}, "root-group"),
@@ -71,6 +93,8 @@ def test_what_cannot_be_mapped_says_why_and_what_to_do(changes: dict[str, Any], 
 
 def test_an_engine_elsewhere_uses_the_images_user() -> None:
     assert decide_user(facts(engine_is_here=False, desktop=True), any_uid=False) == IMAGE_USER
+    assert decide_user(facts(linux=False), any_uid=False) == IMAGE_USER
+    assert decide_user(facts(desktop=True, wsl=True), any_uid=True) == JobUser(uid=1000, gid=1000, explicit=True)
 
 
 _IDS = st.integers(0, 5)

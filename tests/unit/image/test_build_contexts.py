@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pidispatch.box.image_checks import FORGE_TOOLS, LABEL_FORGES, SENTINEL, TOOLS
+from pidispatch.box.image_checks import FORGE_TOOLS, SENTINEL, TOOLS
 from pidispatch.image import CONTEXTS, Context, context_path
 from pidispatch.values import names
 
@@ -75,7 +75,7 @@ def test_labels_claim_what_the_contexts_install() -> None:
     claimed = _labels()
     assert claimed.pop(names.LABEL_PI_VERSION) == pinned
     assert claimed.pop(names.LABEL_CAPABILITIES) == names.CAPABILITY_ANY_UID
-    forges = [forge for forge in claimed.pop(LABEL_FORGES, "").split(",") if forge]
+    forges = [forge for forge in claimed.pop(names.LABEL_FORGES, "").split(",") if forge]
     assert [forge for forge in forges if FORGE_TOOLS[forge] not in packages] == []
     assert claimed == {}
 

@@ -59,9 +59,13 @@ def test_an_entry_point_that_never_ran_is_told_from_an_agents_own_status(code: i
     ],
 )
 def test_what_the_runner_says_narrows_a_policy_end_down(said: str, reason: Reason, cause: str | None) -> None:
-    found = outcome(2, line(said))
+    found = outcome(2, line(said, code=2))
     assert isinstance(found, Refused)
     assert (found.reason, found.cause) == (reason, cause)
+
+
+def test_a_line_that_does_not_agree_with_itself_gives_no_reason_of_its_own() -> None:
+    assert outcome(2, line("provider-auth-refused", code=0)) == Refused(reason=Reason.RUNNER_POLICY)
 
 
 def test_what_the_runner_says_never_decides() -> None:
@@ -76,6 +80,9 @@ def test_other_ends() -> None:
     starved = outcome(137, oom_killed=True)
     assert isinstance(starved, InfraFailed)
     assert starved.cause == "oom-killed"
+    survived = outcome(1, line("error", code=1), oom_killed=True)
+    assert isinstance(survived, InfraFailed)
+    assert survived.cause == "error"
 
 
 def test_errors_before_the_container() -> None:

@@ -72,7 +72,7 @@ def check_writable(layout: Layout, home: Path, lines: Lines) -> None:
         lines.event("outbox_not_writable", path=str(layout.outbox), uid=uid, code=code)
     if (code := try_write(home)) is not None:
         lines.event("home_not_writable", home=str(home), uid=uid, code=code)
-    mounts = (layout.workspace, layout.job_dir, layout.outbox)
+    mounts = (layout.workspace, layout.job_dir, layout.outbox, layout.session)
     if any(home.is_relative_to(mount) for mount in mounts):
         lines.event("home_under_mount", home=str(home), uid=uid)
 

@@ -18,6 +18,8 @@ class Layout:
     overlay: Path = Path("/opt/pi-global")
     #: Where a local job leaves requests for chained jobs; optional.
     outbox: Path = Path("/outbox")
+    #: Where a job's transcript is to lie; no home may be there.
+    session: Path = Path("/session")
     #: Guardrails, always the first addition to the system prompt.
     rules: Path = Path("/opt/pi-dispatch/HARD_RULES.md")
     #: Used when HOME is unset or empty.
