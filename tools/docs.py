@@ -86,9 +86,10 @@ def settings_page() -> str:
         "Settings are variables of the environment, read once at the start; no file is read for them. An empty value "
         "counts as unset, except for `PI_JOBS_DIR` and `PI_GLOBAL_PI_DIR`, where it is refused.",
         "A malformed value ends the program with exit code 2 and names the variable, the value and an example. Numbers "
-        "are whole numbers in plain decimal digits, with or without blanks around them: `03`, `+3`, `1_000`, `3.0` and `1e2` are refused.",
-        "`DOCKER_HOST` and the other variables of the Docker client choose the engine, as everywhere. `PATH` is where git "
-        "is looked for; only its absolute parts count.",
+        "are whole numbers in plain decimal digits, with or without blanks around them: `03`, `+3`, `1_000`, `3.0` and "
+        "`1e2` are refused.",
+        "`DOCKER_HOST` and the other variables of the Docker client choose the engine, as everywhere. `PATH` is where "
+        "git is looked for; only its absolute parts count.",
         table(["variable", "default", "unit", "bound", "what it does", "example"], rows),
         "## Keys of the model providers",
         "A job gets every one of its provider's variables that is set and not empty, and those of no other provider. "

@@ -205,7 +205,9 @@ class Engine:
 
     def last_output(self, container: Container, lines: int) -> Iterator[bytes]:
         """The last lines of an ended container as the engine kept them. Raises docker-py's own faults."""
-        kept: Iterator[bytes] = container.logs(stdout=True, stderr=True, stream=True, follow=False, tail=lines)
+        kept: Iterator[bytes] = self._brisk.api.logs(
+            str(container.id), stdout=True, stderr=True, stream=True, follow=False, tail=lines
+        )
         return kept
 
     def wait(self, container: Container) -> int:

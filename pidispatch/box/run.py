@@ -141,23 +141,21 @@ class _Run:
             self._stop()
         if self._lost is not None:
             return self._detached()
-        return self._end(self._code if self._code is not None else _ABORTED_CODE)
+        return self._end()
 
-    def _end(self, code: int) -> ContainerEnd:
+    def _end(self) -> ContainerEnd:
         aborted = self._abort.reason
         seconds = self._clock.monotonic() - self._started
         self._pump.join(self._limits.drain_s)
         tail = self._tail.text()
+        if self._code is None:
+            # The stop did not take, so the engine has nothing more to say within any bound.
+            return ContainerEnd(code=_ABORTED_CODE, aborted=aborted, tail=tail, seconds=seconds)
         if last_exit(tail) is None:
             tail = self._kept_output() or tail
         state = self._state()
-        return ContainerEnd(
-            code=code,
-            aborted=aborted,
-            oom_killed=state is not None and state.oom_killed,
-            tail=tail,
-            seconds=seconds,
-        )
+        oom_killed = state is not None and state.oom_killed
+        return ContainerEnd(code=self._code, aborted=aborted, oom_killed=oom_killed, tail=tail, seconds=seconds)
 
     def _kept_output(self) -> str:
         """The end of the output as the engine kept it: what is followed can miss an end within milliseconds."""

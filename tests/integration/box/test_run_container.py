@@ -1,11 +1,9 @@
 """One container on a real engine, from its creation to its removal, with a small image whose program is a test's."""
 
 import os
-import signal
-import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import docker
@@ -15,77 +13,13 @@ from docker.models.containers import Container
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.images import build_image, pack
-from pidispatch.box.run import ContainerEnd, Neighbour, run_container
-from pidispatch.box.spec import BoxMount, ContainerSpec
-from pidispatch.config.clock import SystemClock
+from pidispatch.box.run import ContainerEnd, Neighbour
+from pidispatch.box.spec import BoxMount
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
-from pidispatch.values.progress import ContainerStarted, Progress, Stopping
+from pidispatch.values.progress import Stopping
 from pidispatch.values.reason import AbortReason
-from tests.image.assemble import ensure_probe
-from tests.support.spec import plain_spec
-
-Run = Callable[..., ContainerEnd]
-ENGINE_SCRIPTS = Path(__file__).parents[2] / "engine"
-
-
-def program_image(client: docker.DockerClient, folder: Path, script: str, mode: int = 0o755) -> str:
-    """An image whose entry point is the shell script `script`; the base is the busybox of the tests."""
-    (folder / "entry").write_text(script)
-    (folder / "Dockerfile").write_text(
-        f"ARG BASE\nFROM ${{BASE}}\nCOPY entry /entry\nRUN chmod {mode:o} /entry\nUSER 1001:1001\n"
-        'ENTRYPOINT ["/entry"]\n'
-    )
-    tag = f"pi-test-program:{uuid.uuid4().hex[:12]}"
-    context = pack({"Dockerfile": folder / "Dockerfile", "entry": folder / "entry"})
-    build_image(client, context, tag, {"BASE": ensure_probe(client)})
-    return tag
-
-
-class Box:
-    """Runs containers of scripts with the product's own code."""
-
-    def __init__(self, client: docker.DockerClient, folder: Path) -> None:
-        self.client = client
-        self.engine = Engine(client)
-        self.folder = folder
-        self.told: list[Progress] = []
-        self.images: list[str] = []
-        self.started = threading.Event()
-
-    def spec(self, image: str, limits: Limits, *, network: bool = False) -> ContainerSpec:
-        """A job's description with empty inputs."""
-        return plain_spec(image, self.folder, limits=limits, network=network)
-
-    def image(self, script: str, mode: int = 0o755) -> str:
-        """An image that is removed after the test."""
-        self.images.append(program_image(self.client, self.folder, script, mode))
-        return self.images[-1]
-
-    def run(self, spec: ContainerSpec, abort: Abort | None = None, neighbour: Neighbour | None = None) -> ContainerEnd:
-        """Run it; `started` is set once it runs."""
-        return run_container(
-            self.engine, spec, neighbour, abort=abort or Abort(), progress=self._tell, clock=SystemClock()
-        )
-
-    def _tell(self, progress: Progress) -> None:
-        self.told.append(progress)
-        if isinstance(progress, ContainerStarted):
-            self.started.set()
-
-    def left(self, spec: ContainerSpec) -> list[str]:
-        """What is left of a job on the engine."""
-        containers = [str(found.name) for found in self.client.containers.list(all=True)]
-        networks = [str(found.name) for found in self.client.networks.list()]
-        return [name for name in (*containers, *networks) if name.startswith(spec.name)]
-
-
-@pytest.fixture
-def box(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Box]:
-    box = Box(engine, tmp_path)
-    yield box
-    for image in box.images:
-        engine.images.remove(image, force=True)
+from tests.support.box import Box
 
 
 @pytest.mark.example("ch8 F7", "a container that ends within milliseconds keeps its status and its last output")
@@ -282,42 +216,3 @@ def test_the_jobs_network_holds_the_job_and_one_neighbour(box: Box, probe_image:
         assert box.left(spec) == []
     finally:
         remove_neighbour(box, neighbour)
-
-
-def test_an_engine_that_dies_ends_the_job_as_detached(tmp_path: Path) -> None:
-    with OwnEngine(tmp_path) as (client, holder):
-        box = Box(client, tmp_path)
-        image = program_image(client, tmp_path, "#!/bin/sh\necho working\nsleep 600\n")
-        spec = box.spec(image, Limits(detached_s=1))
-        ends: list[ContainerEnd] = []
-        runner = threading.Thread(target=lambda: ends.append(box.run(spec)))
-        runner.start()
-        assert box.started.wait(30)
-        os.kill(holder, signal.SIGKILL)
-        runner.join(60)
-
-        assert [(end.detached, end.aborted) for end in ends] == [(True, None)]
-
-
-class OwnEngine:
-    """An engine of a test's own, which may be killed."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        # Short, because the path of a unix socket is bounded.
-        self.folder = Path(f"/tmp/pi-e-{uuid.uuid4().hex[:8]}")
-        self.client: docker.DockerClient | None = None
-
-    def __enter__(self) -> tuple[docker.DockerClient, int]:
-        done = subprocess.run(
-            [ENGINE_SCRIPTS / "up", str(self.folder)], capture_output=True, text=True, check=False, timeout=120
-        )
-        if done.returncode != 0:
-            pytest.fail(f"an engine of the test's own could not be started:\n{done.stderr}", pytrace=False)
-        host = done.stdout.strip().splitlines()[-1].removeprefix("DOCKER_HOST=")
-        self.client = docker.DockerClient(base_url=host, version="auto", timeout=60)
-        return self.client, int((self.folder / "holder.pid").read_text())
-
-    def __exit__(self, *_: object) -> None:
-        if self.client is not None:
-            self.client.close()
-        subprocess.run([ENGINE_SCRIPTS / "down", "--purge", str(self.folder)], check=True, capture_output=True)
