@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -267,3 +268,48 @@ def test_a_sanitised_id_is_a_name_of_the_same_length(job_id: str) -> None:
 def test_a_plain_id_stays_as_it_is() -> None:
     assert sanitise("local-0123456789abcdef") == "local-0123456789abcdef"
     assert sanitise("repeat:a/b:1") == "repeat_a_b_1"
+
+
+def test_folders_that_the_agent_closed_are_opened_and_links_are_not_followed(
+    jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o500)
+    job_dir = make_job_dir(jobs, ME)
+    closed = job_dir.outbox / "closed"
+    (closed / "inner").mkdir(parents=True)
+    (job_dir.outbox / "link").symlink_to(outside)
+    for folder in (closed / "inner", closed):
+        folder.chmod(0)
+    really_remove, modes = shutil.rmtree, []
+
+    def rmtree(path: Path, ignore_errors: bool = False) -> None:
+        # Root is never refused, so the first try is made to fail as it would for anyone else.
+        if not ignore_errors:
+            modes.extend([mode(closed), mode(closed / "inner")])
+            really_remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    remove_job_dir(job_dir)
+
+    assert modes == [0o700, 0o700]
+    assert not job_dir.path.exists()
+    assert mode(outside) == 0o500
+
+
+def test_a_directory_that_stays_is_logged_by_its_name_alone(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_dir = make_job_dir(jobs, ME)
+
+    def rmtree(_path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError("no")
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    remove_job_dir(job_dir)
+
+    said = "".join(capsys.readouterr())
+    assert "job_dir_left" in said
+    assert job_dir.path.name in said
+    assert str(jobs) not in said
