@@ -85,7 +85,7 @@ class Engine:
         try:
             client = docker.from_env(version="auto", timeout=_PATIENT_S)
             return cls(client, docker.from_env(version=client.api.api_version, timeout=_BRISK_S))
-        except ENGINE_FAULTS as error:
+        except (*ENGINE_FAULTS, ValueError) as error:
             raise fault(f"the container engine at {scrub(_endpoint())} does not answer", error) from None
 
     @property
@@ -162,6 +162,9 @@ class Engine:
                 labels={names.LABEL_DEPLOYMENT: deployment},
             )
         except ENGINE_FAULTS as error:
+            if not _is_conflict(error):
+                # An answer that came too late may have left one behind, under a name that is this job's alone.
+                _tried(lambda: self._brisk.api.remove_network(name))
             raise never_started("the job's network could not be made", error) from None
 
     def connect_neighbour(self, network: Network, container: str, alias: str) -> None:
@@ -182,7 +185,18 @@ class Engine:
         try:
             return self._client.containers.create(**create_arguments(spec))
         except ENGINE_FAULTS as error:
+            if not _is_conflict(error):
+                self._remove_unstarted(spec.name)
             raise never_started("the job's container could not be created", error) from None
+
+    def _remove_unstarted(self, name: str) -> None:
+        """Remove what a creation whose answer was lost may have left: it holds the job's environment."""
+
+        def remove() -> None:
+            if self._brisk.api.inspect_container(name)["State"].get("Status") == "created":
+                self._brisk.api.remove_container(name, v=True)
+
+        _tried(remove)
 
     def start(self, container: Container) -> None:
         """Start it. Raises `InfraError` (never started)."""
@@ -231,6 +245,11 @@ class Engine:
     def remove(self, container: Container) -> str | None:
         """Remove the container, ending it if it still runs. Returns what failed."""
         return _tried(lambda: self._brisk.api.remove_container(str(container.id), force=True, v=True))
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """The name is taken, so what has it is not ours."""
+    return getattr(error, "status_code", None) == 409
 
 
 def _tried(call: Callable[[], object]) -> str | None:

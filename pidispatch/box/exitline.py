@@ -122,13 +122,13 @@ def _number(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     number = Decimal(value)
-    return number if number.is_finite() and abs(number) <= _MAX_FLOAT else None
+    return number if number.is_finite() and number.copy_abs() <= _MAX_FLOAT else None
 
 
 def _integer(value: object) -> int | None:
     """A whole number no larger than JSON carries exactly; `3.0` is one, `True` is none."""
     number = _number(value)
-    if number is None or abs(number) > _SAFE_INTEGER or number != number.to_integral_value():
+    if number is None or number.copy_abs() > _SAFE_INTEGER or number != number.to_integral_value():
         return None
     return int(number)
 

@@ -225,6 +225,7 @@ def _inside(
         pids_limit=512,
         mem_limit="1g",
         init=True,
+        use_config_proxy=False,
         **options,
     )
     try:

@@ -16,10 +16,12 @@ from pidispatch.config.log import log
 from pidispatch.values import names
 from pidispatch.values.base import Value
 from pidispatch.values.clock import Clock
+from pidispatch.values.errors import InfraError
 from pidispatch.values.progress import ContainerStarted, ProgressSink, Stopping
 from pidispatch.values.reason import AbortReason
 
 _ENDED = ("exited", "dead")
+_UNSTARTED = "created"
 _ABORTED_CODE = 137
 _RETRY_S = 0.25
 #: Lines asked for where the followed output held no exit line.
@@ -131,8 +133,8 @@ class _Run:
         if self._abort.reason is not None:
             return ContainerEnd(code=_ABORTED_CODE, aborted=self._abort.reason)
         self._started = self._clock.monotonic()
-        self._engine.start(self._container)
-        self._progress(ContainerStarted(name=self._spec.name))
+        if self._start():
+            self._progress(ContainerStarted(name=self._spec.name))
         while self._code is None and self._lost is None and self._abort.reason is None:
             if not self._changed.wait(self._limits.look_every_s):
                 self._look()
@@ -142,6 +144,21 @@ class _Run:
         if self._lost is not None:
             return self._detached()
         return self._end()
+
+    def _start(self) -> bool:
+        """Start it; `False` where nobody can say whether it runs. Raises `InfraError` where it certainly does not."""
+        try:
+            self._engine.start(self._container)
+        except InfraError as error:
+            state = self._state()
+            if state is not None and state.status == _UNSTARTED:
+                raise
+            if state is None:
+                self._lost = error.message
+                return False
+            # A late answer is none the worse: the container runs, and may already have spent.
+            log().warning("start_answered_late", jobId=self._job)
+        return True
 
     def _end(self) -> ContainerEnd:
         aborted = self._abort.reason

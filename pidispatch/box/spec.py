@@ -137,6 +137,8 @@ def create_arguments(spec: ContainerSpec) -> dict[str, Any]:
             for mount in spec.mounts
         ],
         "labels": {names.LABEL_JOB: spec.name.removeprefix(names.JOB_PREFIX), names.LABEL_DEPLOYMENT: spec.deployment},
+        # The SDK would add the proxies of the account's own Docker configuration, credentials included.
+        "use_config_proxy": False,
         "stdin_open": False,
         "tty": False,
     }

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the surroundings failed or the call was wrong, 2 refused f
 """
 
 import importlib
+import io
 import os
 import sys
 from typing import Final, NoReturn
@@ -50,6 +51,10 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Entry point of the program."""
+    for stream in (sys.stdout, sys.stderr):
+        # A character that the terminal's encoding does not have must not end a run that is done.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     code = _run(sys.argv[1:])
     _flush()
     sys.exit(code)

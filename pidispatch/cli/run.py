@@ -4,9 +4,11 @@ import json
 import os
 import secrets
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 
 import click
@@ -118,18 +120,29 @@ def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
 @contextmanager
 def _signals(abort: Abort) -> Iterator[None]:
     """While a job runs, a signal ends the job and not this program, which still has to say how it went."""
+    # A handler interrupts its own thread anywhere, also inside of a lock. Only this queue may be touched there.
+    received: SimpleQueue[int | None] = SimpleQueue()
 
-    def end(number: int, _frame: FrameType | None) -> None:
-        abort.set(_SIGNALS[signal.Signals(number)])
+    def pass_on() -> None:
+        while (number := received.get()) is not None:
+            abort.set(_SIGNALS[signal.Signals(number)])
+
+    passer = threading.Thread(target=pass_on, daemon=True)
+    passer.start()
+
+    def receive(number: int, _frame: FrameType | None) -> None:
+        received.put(number)
 
     # One that is ignored stays ignored: `nohup` and a shell's background jobs ask for that.
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heeded}
+    before = {number: signal.signal(number, receive) for number in heeded}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        received.put(None)
+        passer.join()
 
 
 def as_document(job: Job, result: Result) -> dict[str, object]:

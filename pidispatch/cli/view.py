@@ -152,6 +152,9 @@ def _changes(out: _Lines, result: Result) -> None:
     change = result.change
     if change is None:
         return
+    if not change.changed and change.truncated:
+        out.line("changed    nothing that git could list; parts of the folder are too deep or too many", "yellow")
+        return
     if not change.changed:
         out.line("changed    nothing: the run left no change that git would show", "yellow")
         return

@@ -32,7 +32,7 @@ from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed, Progress, ProgressSink
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
-from pidispatch.workspace.changes import Snapshot, diff_text, read_change, snapshot
+from pidispatch.workspace.changes import Snapshot, read_change, snapshot
 from pidispatch.workspace.folder import Folder, open_folder
 from pidispatch.workspace.git import HostGit, open_host_git
 from pidispatch.workspace.inputs import local_event, local_prompt
@@ -44,6 +44,7 @@ from pidispatch.workspace.jobdir import (
     remove_job_dir,
     sanitise,
 )
+from pidispatch.workspace.shape import check_shape
 
 T = TypeVar("T")
 
@@ -132,6 +133,7 @@ class Attempt:
     def _check(self, job: Job, effective: Effective, progress: ProgressSink) -> Checked:
         """Every check that is free, in order; raises for the first that fails."""
         folder = open_folder(job.folder)
+        check_shape(folder)
         progress(CheckPassed(name="folder"))
         if self._settings.global_pi_dir is not None:
             check_overlay(self._settings.global_pi_dir)
@@ -199,7 +201,7 @@ class Attempt:
         return ContainerSpec(
             isolated=True,
             name=name,
-            image=effective.image,
+            image=checked.image.digest,
             user=checked.user,
             env=job_environment(
                 container=name,
@@ -249,11 +251,14 @@ class Attempt:
 def _read_change(job: Job, git: HostGit, before: Snapshot) -> tuple[Change | None, str | None, str | None]:
     """What changed, its diff, or why it cannot be told. The run is over and paid for: nothing here may fail it."""
     try:
-        change = read_change(git, before)
-        return change, diff_text(git), None
+        change, diff = read_change(git, before)
+        return change, diff, None
     except DispatchError as error:
         log().warning("change_unreadable", jobId=job.id, cause=error.cause)
         return None, None, error.message
+    except Exception as error:
+        log().error("change_unreadable", jobId=job.id, cause=type(error).__name__)
+        return None, None, "an error of pi-dispatch's own; the log names it"
 
 
 def _never_failing(sink: ProgressSink) -> ProgressSink:

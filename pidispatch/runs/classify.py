@@ -2,6 +2,7 @@
 
 from pidispatch.box.exitline import has_runner_line, read_telemetry
 from pidispatch.box.run import ContainerEnd
+from pidispatch.config.log import log
 from pidispatch.values.errors import ConfigError, DispatchError
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import KEPT_RUNNER_REASONS, AbortReason, Reason, RunnerReason
@@ -17,7 +18,12 @@ _OWN_REASONS = {"no-commit": Reason.LOCAL_FOLDER_NO_COMMIT}
 
 def classify(end: ContainerEnd) -> tuple[Outcome, Telemetry]:
     """The outcome of a container that was to run, and what it claims about itself (docs/reference/reasons.md)."""
-    telemetry = read_telemetry(end.tail)
+    try:
+        telemetry = read_telemetry(end.tail)
+    except Exception as error:
+        # What the box prints must not be able to turn a run that is paid for into a failed one.
+        log().error("telemetry_unreadable", cause=type(error).__name__)
+        telemetry = Telemetry()
     return _outcome(end, telemetry), telemetry
 
 

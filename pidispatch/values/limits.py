@@ -21,7 +21,7 @@ class Limits(Value):
     #: Characters of output kept to read the end of a run from.
     tail_chars: int = Field(default=8192, ge=1024)
     #: Longest output line, in characters, that is looked at for progress.
-    line_chars: int = Field(default=65536, ge=256)
+    line_chars: int = Field(default=1024, ge=256)
     #: Memory of a job container in MiB; swap is not added to it.
     memory_mib: int = Field(default=4096, ge=64)
     #: CPUs of a job container in hundredths.
@@ -36,6 +36,8 @@ class Limits(Value):
     home_mib: int = Field(default=64, ge=1)
     #: Seconds one git call on the host may take.
     git_timeout_s: float = Field(default=60.0, gt=0)
+    #: Seconds all git calls together may take that read what a run changed.
+    reading_s: float = Field(default=90.0, gt=0)
     #: Bytes of output kept of one git call on the host.
     git_output_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
     #: Seconds between looks at a running container, besides waiting for its end.

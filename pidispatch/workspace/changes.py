@@ -1,19 +1,25 @@
-"""What a run changed, read by the host's own git: the tree, the commits, the branches."""
+"""What a run changed, read by the host's own git: the tree, the commits, the branches.
+
+Which files differ is told by their content's own hash against our index, made before the run: an object that the
+agent rewrites can spoil the text of a diff, and hide no change.
+"""
 
 import hashlib
 import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.errors import InfraError
 from pidispatch.workspace.git import HostGit
+from pidispatch.workspace.shape import check_shape, references
 
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--no-renames")
-_REF_FILES = 20_000
-_REF_BYTES = 16 * 1024 * 1024
+#: New files whose lines are counted and shown; adding more to our index would take minutes.
+COUNTED = 2_000
+_KINDS: dict[bytes, Literal["added", "modified", "deleted"]] = {b"A": "added", b"D": "deleted"}
 
 
 @dataclass(frozen=True)
@@ -24,91 +30,115 @@ class Snapshot:
     tree: str
     #: Digest of all branches, tags and HEAD.
     refs: str
-    dirty: bool
+    #: Names and kinds of tracked files that differ from the commit.
+    tracked: dict[bytes, bytes]
+    #: Names of what is neither in the commit nor ignored; one that ends with `/` is a repository nested in it.
+    untracked: list[bytes]
+    #: Something was too deep or too much for git to list.
+    partial: bool
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the tree differs from its commit."""
+        return bool(self.tracked or self.untracked)
 
 
 def snapshot(git: HostGit) -> Snapshot:
     """Take the state of the folder now. Raises `InfraError` where git cannot read it."""
+    git.call("update-index", "-q", "--refresh", checked=False)
+    differing = git.call("diff-files", "--raw", "-z", "--ignore-submodules=all", "--no-abbrev")
+    # Each change is two entries: its modes, object ids and kind, then its name.
+    fields = differing.output.split(b"\0")
+    tracked = {name: about[-1:] for about, name in zip(fields[0::2], fields[1::2], strict=False)}
+    listed = git.call("ls-files", "--others", "--exclude-standard", "-z")
+    untracked = listed.output.split(b"\0")[:-1]
     digest = hashlib.sha256()
-    tracked = git.call("diff", *_DIFF, "--raw", "-z", "--no-abbrev", git.sha).output
-    digest.update(tracked)
-    # Each change is two entries: its modes and object ids, then its name.
-    changed = tracked.split(b"\0")[1::2]
-    untracked = _untracked(git)
-    for name in [*changed, *untracked]:
-        digest.update(name + b"\0" + _stamp(git.folder.path, name) + b"\0")
-    return Snapshot(digest.hexdigest(), _refs_digest(git.folder.git_dir), bool(changed or untracked))
+    for name in [*tracked, *untracked]:
+        digest.update(tracked.get(name, b"?") + name + b"\0" + _stamp(git.folder.path, name) + b"\0")
+    refs = hashlib.sha256()
+    for part in references(git.folder.git_dir):
+        refs.update(part)
+    partial = differing.truncated or listed.truncated or b"could not open" in listed.errors
+    return Snapshot(digest.hexdigest(), refs.hexdigest(), tracked, untracked, partial)
 
 
-def read_change(git: HostGit, before: Snapshot) -> Change:
-    """Compare the folder with `before` and with the commit the run started at."""
+def read_change(git: HostGit, before: Snapshot) -> tuple[Change, str | None]:
+    """Compare the folder with `before` and with the commit the run started at; the change and its unified diff.
+
+    The diff is `None` where it cannot be read. Raises `ConfigError` where the repository is no longer one that host
+    git may open, `InfraError` where it cannot be read, both within `limits.reading_s` seconds.
+    """
+    check_shape(git.folder)
+    git = git.within(git.limits.reading_s)
     after = snapshot(git)
     head = git.head()
-    untracked = _untracked(git)
-    if untracked:
-        # Our own index, so that new files have lines to count; the folder's index is not touched. A nested
-        # repository is left out, because adding it would read it; so is a name that git refuses, such as `.GIT`.
-        git.call(
-            "add",
-            "--intent-to-add",
-            "--pathspec-from-file=-",
-            "--pathspec-file-nul",
-            "--ignore-errors",
-            stdin=b"\0".join(name for name in untracked if not name.endswith(b"/")),
-            checked=False,
-        )
-    done = git.call("diff", *_DIFF, "--numstat", "-z", git.sha)
-    kinds = git.call("diff", *_DIFF, "--name-status", "-z", git.sha)
-    files = tuple(_files(done.output, kinds.output, untracked))
-    return Change(
-        changed=after != before or (head is not None and head != git.sha),
+    _add_new_files(git, after.untracked)
+    lines = _line_counts(git)
+    change = Change(
+        changed=(after.tree, after.refs) != (before.tree, before.refs) or (head is not None and head != git.sha),
         commits=_commits(git, head),
         head=head,
-        files=files,
+        files=tuple(_files(after, lines)),
         dirty_before=before.dirty,
-        truncated=done.truncated or kinds.truncated,
+        truncated=after.partial,
     )
+    return change, _diff_text(git)
 
 
-def diff_text(git: HostGit) -> str:
-    """The unified diff between the commit the run started at and the tree now; call after `read_change`."""
-    return git.call("diff", *_DIFF, git.sha).output.decode("utf-8", "replace")
+def _add_new_files(git: HostGit, untracked: Iterable[bytes]) -> None:
+    """Add new files to our own index, so that they have lines to count; the folder's index is not touched.
+
+    A nested repository is left out, because adding it would read it; so is a name that git refuses, such as `.GIT`.
+    """
+    names = [name for name in untracked if not name.endswith(b"/")][:COUNTED]
+    if not names:
+        return
+    command = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", "--ignore-errors")
+    _tried(git, *command, stdin=b"\0".join(names))
 
 
-def _untracked(git: HostGit) -> list[bytes]:
-    """Names of what is not in the commit and not ignored; one that ends with `/` is a repository nested in it."""
-    listed = git.call("ls-files", "--others", "--exclude-standard", "-z").output
-    return listed.split(b"\0")[:-1]
+def _line_counts(git: HostGit) -> dict[bytes, tuple[int | None, int | None]]:
+    """Lines added and removed by name, `None` for a binary file; what follows a cut is left out."""
+    counts = {}
+    for entry in _tried(git, "diff", *_DIFF, "--numstat", "-z", git.sha).split(b"\0")[:-1]:
+        added, removed, name = entry.split(b"\t", 2)
+        counts[name] = (_count(added), _count(removed))
+    return counts
+
+
+def _count(text: bytes) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _diff_text(git: HostGit) -> str | None:
+    try:
+        return git.call("diff", *_DIFF, git.sha).output.decode("utf-8", "replace")
+    except InfraError:
+        return None
+
+
+def _tried(git: HostGit, *arguments: str, stdin: bytes = b"") -> bytes:
+    """Output of a call that only adds detail: one that fails or takes too long adds none."""
+    try:
+        done = git.call(*arguments, stdin=stdin, checked=False)
+    except InfraError:
+        return b""
+    return done.output if done.code == 0 else b""
 
 
 def _commits(git: HostGit, head: str | None) -> int:
     if head is None or head == git.sha:
         return 0
-    try:
-        return int(git.call("rev-list", "--count", f"{git.sha}..{head}").output)
-    except InfraError:
-        return 0
+    counted = _tried(git, "rev-list", "--count", f"{git.sha}..{head}").strip()
+    return int(counted) if counted.isdigit() else 0
 
 
-def _files(numstat: bytes, name_status: bytes, untracked: list[bytes]) -> Iterator[FileChange]:
-    fields = name_status.split(b"\0")
-    kinds = dict(zip(fields[1::2], fields[0::2], strict=False))
-    uncounted = dict.fromkeys(untracked)
-    # What follows the last separator is nothing, or an entry that was cut.
-    for entry in numstat.split(b"\0")[:-1]:
-        parts = entry.split(b"\t", 2)
-        uncounted.pop(parts[2], None)
-        kind = {b"A": "added", b"D": "deleted"}.get(kinds.get(parts[2], b"M"), "modified")
-        yield FileChange.model_validate(
-            {
-                "path": parts[2].decode("utf-8", "replace"),
-                "kind": kind,
-                "added": int(parts[0]) if parts[0].isdigit() else None,
-                "removed": int(parts[1]) if parts[1].isdigit() else None,
-            }
-        )
-    for name in uncounted:
-        yield FileChange(path=name.decode("utf-8", "replace"), kind="added")
+def _files(after: Snapshot, lines: dict[bytes, tuple[int | None, int | None]]) -> Iterator[FileChange]:
+    kinds = after.tracked | dict.fromkeys(after.untracked, b"A")
+    for name in sorted(kinds):
+        added, removed = lines.get(name, (None, None))
+        kind = _KINDS.get(kinds[name], "modified")
+        yield FileChange(path=name.decode("utf-8", "replace"), kind=kind, added=added, removed=removed)
 
 
 def _stamp(root: Path, name: bytes) -> bytes:
@@ -118,33 +148,3 @@ def _stamp(root: Path, name: bytes) -> bytes:
     except OSError:
         return b"absent"
     return f"{facts.st_mode}:{facts.st_size}:{facts.st_mtime_ns}:{facts.st_ino}".encode()
-
-
-def _refs_digest(git_dir: Path) -> str:
-    """Digest of the files that hold references. They are read as bytes: asking git would use its configuration."""
-    digest = hashlib.sha256()
-    budget = _REF_BYTES
-    for path in _ref_files(git_dir):
-        try:
-            facts = path.lstat()
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > budget:
-                continue
-            digest.update(os.fsencode(path) + b"\0" + path.read_bytes() + b"\0")
-        except OSError:
-            continue
-        budget -= facts.st_size
-    return digest.hexdigest()
-
-
-def _ref_files(git_dir: Path) -> Iterator[Path]:
-    yield git_dir / "HEAD"
-    yield git_dir / "packed-refs"
-    count = 0
-    for base in ("refs", "reftable"):
-        for folder, folders, names in os.walk(git_dir / base):
-            folders.sort()
-            for name in sorted(names):
-                count += 1
-                if count > _REF_FILES:
-                    return
-                yield Path(folder) / name

@@ -26,8 +26,7 @@ class Folder:
 def open_folder(path: Path) -> Folder:
     """The folder at `path`, checked. Raises `ConfigError` for what cannot work and `InfraError` for what may pass.
 
-    A git directory that lies elsewhere (a linked worktree, a submodule) is refused: only the folder is mounted into
-    the box, so git would not work there (docs/explanation/host-git.md).
+    Whether its git directory can be used is for `pidispatch.workspace.shape.check_shape` to say.
     """
     resolved = Path(os.path.realpath(path))
     name = resolved.name or "/"
@@ -41,13 +40,6 @@ def open_folder(path: Path) -> Folder:
         "Make it one: git init && git add -A && git commit -m start",
         "folder-not-git",
     )
-    git_dir = resolved / ".git"
-    if git_dir.is_symlink() or not git_dir.is_dir() or _is_there(git_dir / "commondir"):
-        raise ConfigError(
-            f"the git directory of {name!r} lies outside the folder (a linked worktree or a submodule), so git would "
-            "not work inside the box. Use the main checkout, or a clone of its own: git clone FOLDER NEW",
-            "worktree",
-        )
     return Folder(resolved, facts.st_uid, facts.st_gid)
 
 
@@ -58,16 +50,6 @@ def _stat(path: Path, absent: str, cause: str) -> os.stat_result:
         raise ConfigError(absent, cause) from None
     except OSError as error:
         raise _unreadable(path, error) from None
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    return True
 
 
 def _unreadable(path: Path, error: OSError) -> InfraError:

@@ -8,8 +8,9 @@ whose configuration is ours, and the folder is only its work tree (docs/explanat
 import os
 import re
 import shutil
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pidispatch.config.text import scrub
@@ -17,6 +18,7 @@ from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.workspace.folder import Folder
 from pidispatch.workspace.process import Finished, program, run_program, search_path
+from pidispatch.workspace.shape import check_shape, read_small
 
 _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 #: What is carried over from the folder's configuration, each with the values that mean something.
@@ -34,7 +36,6 @@ _LFS = {
     "filter.lfs.process": "git-lfs filter-process",
     "filter.lfs.required": "true",
 }
-_EXCLUDE_BYTES = 1024 * 1024
 
 
 def git_environment() -> dict[str, str]:
@@ -64,14 +65,24 @@ class HostGit:
     #: The commit HEAD named before the run: 40 or 64 hex digits.
     sha: str
     limits: Limits
+    #: The moment of the monotonic clock by which every call must have ended; `None` for the limit of each call alone.
+    deadline: float | None = None
+
+    def within(self, seconds: float) -> "HostGit":
+        """The same, with at most `seconds` from now for all calls together."""
+        return replace(self, deadline=time.monotonic() + seconds)
 
     def call(self, *arguments: str, stdin: bytes = b"", checked: bool = True) -> Finished:
         """One git call with our git directory and the folder as work tree.
 
         Raises `InfraError` when it cannot be made, and when it fails unless `checked` is false.
         """
+        limits = self.limits
+        if self.deadline is not None:
+            left = max(0.1, min(limits.git_timeout_s, self.deadline - time.monotonic()))
+            limits = limits.model_copy(update={"git_timeout_s": left})
         done = _git(
-            self.limits,
+            limits,
             self.git_dir,
             f"--git-dir={self.git_dir}",
             f"--work-tree={self.folder.path}",
@@ -94,6 +105,16 @@ def open_host_git(folder: Folder, git_dir: Path, limits: Limits, operator_home: 
     `operator_home` is where the operator's own global configuration is read from; default: this account's home.
     Raises `ConfigError` (cause `no-commit` or `git-unusable`) for a repository that cannot work, else `InfraError`.
     """
+    try:
+        return _opened(folder, git_dir, limits, operator_home or _home())
+    except OSError as error:
+        raise InfraError(
+            f"host git cannot be prepared: {error.strerror}. Check disk and PI_JOBS_DIR", "git-dir"
+        ) from None
+
+
+def _opened(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) -> HostGit:
+    objects = check_shape(folder)
     sha = read_head(folder, limits)
     if sha is None:
         raise ConfigError(
@@ -115,9 +136,9 @@ def open_host_git(folder: Folder, git_dir: Path, limits: Limits, operator_home: 
         ),
         "init",
     )
-    _share_objects(folder, git_dir)
+    _share_objects(objects, git_dir)
     (git_dir / "HEAD").write_text(sha + "\n")
-    _configure(folder, git_dir, limits, operator_home or _home())
+    _configure(folder, git_dir, limits, operator_home)
     host_git = HostGit(folder, git_dir, sha, limits)
     kind = _git(limits, git_dir, f"--git-dir={git_dir}", "cat-file", "-t", sha)
     if kind.code != 0 or kind.output.strip() != b"commit":
@@ -126,6 +147,8 @@ def open_host_git(folder: Folder, git_dir: Path, limits: Limits, operator_home: 
             "git-unusable",
         )
     host_git.call("read-tree", sha)
+    # Notes what each file looks like now, so that later only files that look otherwise are read again.
+    host_git.call("update-index", "-q", "--refresh", checked=False)
     return host_git
 
 
@@ -164,34 +187,7 @@ def _home() -> Path:
         return Path("/nonexistent")
 
 
-def _refuse_borrowed(folder: Folder, objects: Path) -> None:
-    """A clone that borrows another repository's objects cannot be read where only the folder is mounted."""
-    try:
-        lines = (objects / "info" / "alternates").read_bytes().splitlines()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InfraError(
-            f"the repository's objects cannot be examined: {error.strerror}", "folder-unreadable"
-        ) from None
-    if any(line.strip() and not line.startswith(b"#") for line in lines):
-        raise ConfigError(
-            f"the repository in {folder.path.name!r} borrows objects of another one (git clone --shared or "
-            "--reference), so git would not work inside the box. Make it whole: git repack -a -d && rm "
-            ".git/objects/info/alternates",
-            "worktree",
-        )
-
-
-def _share_objects(folder: Folder, git_dir: Path) -> None:
-    objects = Path(os.path.realpath(folder.git_dir / "objects"))
-    if not objects.is_relative_to(folder.path) or not objects.is_dir():
-        raise ConfigError(
-            f"the objects of the repository in {folder.path.name!r} lie outside the folder, so git would not work "
-            "inside the box. Use a clone of its own: git clone --no-local FOLDER NEW",
-            "worktree",
-        )
-    _refuse_borrowed(folder, objects)
+def _share_objects(objects: Path, git_dir: Path) -> None:
     alternates = git_dir / "objects" / "info" / "alternates"
     alternates.parent.mkdir(exist_ok=True)
     # A quoted path keeps a folder whose name holds a line break or a quote from adding a second entry.
@@ -203,10 +199,10 @@ def _configure(folder: Folder, git_dir: Path, limits: Limits, operator_home: Pat
     own = git_dir / "config"
     for key, value in _carried(folder, limits, operator_home).items():
         _checked(_git(limits, git_dir, "config", f"--file={own}", key, value), "config")
-    exclude = folder.git_dir / "info" / "exclude"
-    if exclude.is_file() and not exclude.is_symlink() and exclude.stat().st_size <= _EXCLUDE_BYTES:
+    exclude = None if (folder.git_dir / "info").is_symlink() else read_small(folder.git_dir / "info" / "exclude")
+    if exclude is not None:
         (git_dir / "info").mkdir(exist_ok=True)
-        (git_dir / "info" / "exclude").write_bytes(exclude.read_bytes())
+        (git_dir / "info" / "exclude").write_bytes(exclude)
 
 
 def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str, str]:
@@ -221,7 +217,7 @@ def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str
         operators = _read_config(operator_home / name, limits) | operators
     if excludes := operators.get("core.excludesfile"):
         settings["core.excludesFile"] = os.path.join(operator_home, excludes.removeprefix("~/"))
-    elif (operator_home / ".config/git/ignore").is_file():
+    elif os.access(operator_home / ".config/git/ignore", os.R_OK):
         settings["core.excludesFile"] = str(operator_home / ".config/git/ignore")
     # Git LFS only as its installer writes it; anything else under that name is somebody's program.
     lfs = {key: value for key, value in (operators | theirs).items() if key.startswith("filter.lfs.")}
@@ -234,7 +230,7 @@ def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str
 
 def _read_config(path: Path, limits: Limits) -> dict[str, str]:
     """The plain entries of one configuration file, later ones winning; includes are not followed."""
-    if not path.is_file():
+    if not os.access(path, os.R_OK):
         return {}
     done = _git(limits, Path("/"), "config", "--no-includes", f"--file={path}", "--null", "--list")
     if done.code != 0:

@@ -1,6 +1,7 @@
 """The directory of one attempt: what the box is given to read, its outbox, and beside them what is the host's alone."""
 
 import contextlib
+import itertools
 import os
 import re
 import secrets
@@ -12,7 +13,12 @@ from pathlib import Path
 
 from pidispatch.config.log import log
 from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.workspace.process import program, run_program, search_path
 
+#: Seconds a program may take to remove a directory.
+_REMOVE_S = 60.0
+#: Entries of an outbox that are counted.
+OUTBOX_COUNTED = 10_000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _DEPLOYMENT = re.compile(r"[0-9a-f]{16}")
 
@@ -126,30 +132,30 @@ def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
 
 def remove_job_dir(job_dir: JobDir) -> None:
     """Remove the directory of an attempt; what resists stays, is logged and hides no other error."""
-    shutil.rmtree(job_dir.path, ignore_errors=True)
-    if not os.path.lexists(job_dir.path):
-        return
     try:
-        # The agent may have closed its own folders to us.
-        _unlock(job_dir.path)
         shutil.rmtree(job_dir.path)
-    except (OSError, RecursionError) as error:
-        log().warning("job_dir_left", directory=job_dir.path.name, fault=type(error).__name__)
+    except (OSError, RecursionError):
+        _remove_by_program(job_dir)
 
 
-def _unlock(folder: Path) -> None:
-    """Make every real folder below `folder` listable and writable; links are not followed."""
-    folder.chmod(0o700)
-    with os.scandir(folder) as entries:
-        inner = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for one in inner:
-        _unlock(one)
+def _remove_by_program(job_dir: JobDir) -> None:
+    """Remove what an agent closed to us or nested too deep: these programs know no depth and follow no link."""
+    env = {"PATH": search_path(), "LC_ALL": "C"}
+    try:
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            argv = [program(command[0]), *command[1:], "--", str(job_dir.path)]
+            run_program(argv, env=env, cwd=Path("/"), timeout_s=_REMOVE_S, max_bytes=4096)
+    except InfraError as error:
+        log().warning("remove_failed", directory=job_dir.path.name, cause=error.cause)
+    if os.path.lexists(job_dir.path):
+        log().warning("job_dir_left", directory=job_dir.path.name)
 
 
 def count_outbox(job_dir: JobDir) -> int:
-    """How many entries the agent left in its outbox."""
+    """How many entries the agent left in its outbox; those past `OUTBOX_COUNTED` are not counted."""
     try:
-        return len(os.listdir(job_dir.outbox))
+        with os.scandir(job_dir.outbox) as entries:
+            return sum(1 for _ in itertools.islice(entries, OUTBOX_COUNTED))
     except OSError:
         return 0
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from typing import IO
 from pidispatch.values.errors import InfraError
 
 _CHUNK = 65536
+#: Memory of its own that a program may take; files mapped into it do not count.
+_MEMORY_BYTES = 2 * 1024**3
 #: Seconds to wait for the rest of an ended program's output; a process that left its group may hold the pipe open.
 _DRAIN_S = 5.0
 
@@ -74,6 +77,9 @@ def run_program(
         )
     except OSError as error:
         raise InfraError(f"{name} cannot be started: {error.strerror}", "not-started") from None
+    with contextlib.suppress(ProcessLookupError):
+        # A file can be made to look small and unpack to more than this machine has.
+        resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None

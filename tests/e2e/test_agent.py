@@ -162,6 +162,14 @@ def test_a_run_that_changes_nothing_says_so(stage: Stage, repository: Repository
     assert stage.run_job(repository.path, "nochange").document["changed"] is False
 
 
+def test_a_terminal_without_the_letters_shows_the_result_all_the_same(stage: Stage, repository: Repository) -> None:
+    repository.write("übung.txt", "größer\n")
+    ran = stage.run("run", str(repository.path), "--task", "Go.", "--model", "edit", PYTHONIOENCODING="ascii", LANG="C")
+
+    assert ran.code == 0
+    assert "gr\\xf6\\xdfer" in ran.out
+
+
 def test_a_commit_of_the_agents_is_counted(stage: Stage, repository: Repository) -> None:
     before = git(repository.path, "rev-parse", "HEAD").strip()
     ran = stage.run_job(repository.path, "commit")

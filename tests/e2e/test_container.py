@@ -1,5 +1,6 @@
 """The container of a real run as the engine has it: what it was given, and what it was not."""
 
+import json
 from typing import Any
 
 import docker
@@ -52,6 +53,16 @@ def test_the_walls_of_a_real_run(stage: Stage, engine: docker.DockerClient, repo
     env = environment(attributes)
     assert env["HTTPS_PROXY"] == env["http_proxy"] == f"http://{stage.model.name}:3128"
     assert env["PI_JOB_ID"] == name
+
+
+def test_the_accounts_own_docker_configuration_stays_outside(
+    stage: Stage, engine: docker.DockerClient, repository: Repository
+) -> None:
+    proxies = {"default": {"httpProxy": "http://user:marked-secret@proxy.test", "ftpProxy": "http://marked-secret"}}
+    (stage.home / ".docker").mkdir()
+    (stage.home / ".docker" / "config.json").write_text(json.dumps({"proxies": proxies}))
+
+    assert "marked-secret" not in str(inspect(stage, engine, repository)["Config"]["Env"])
 
 
 def test_egress_off_opens_the_network_and_says_so(

@@ -11,10 +11,10 @@ import pytest
 from docker.models.containers import Container
 
 from pidispatch.box.abort import Abort
-from pidispatch.box.engine import Engine
+from pidispatch.box.engine import Engine, State, never_started
 from pidispatch.box.images import build_image, pack
 from pidispatch.box.run import ContainerEnd, Neighbour
-from pidispatch.box.spec import BoxMount
+from pidispatch.box.spec import BoxMount, create_arguments
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.progress import Stopping
@@ -95,6 +95,52 @@ def test_a_stop_that_does_not_take_does_not_hold_the_job(box: Box) -> None:
     ender.join()
 
     assert (end.code, end.aborted) == (137, AbortReason.SHUTDOWN)
+    assert box.left(spec) == []
+
+
+def test_a_start_that_is_answered_too_late_is_no_start_that_failed(box: Box) -> None:
+    """What runs may have spent: it is watched to its end, or removed, and never called unstarted."""
+
+    class LateEngine(Engine):
+        def start(self, container: Container) -> None:
+            super().start(container)
+            raise never_started("the job's container could not be started", TimeoutError())
+
+    box.engine = LateEngine(box.client)
+    spec = box.spec(box.image("#!/bin/sh\necho ran\nexit 3\n"), Limits())
+    end = box.run(spec)
+
+    assert (end.code, end.tail, end.detached) == (3, "ran\n", False)
+    assert box.left(spec) == []
+
+
+def test_a_start_that_nobody_can_speak_of_ends_as_detached(box: Box) -> None:
+    class MuteEngine(Engine):
+        def start(self, container: Container) -> None:
+            super().start(container)
+            raise never_started("the job's container could not be started", TimeoutError())
+
+        def state(self, container: Container) -> State:
+            raise TimeoutError
+
+    box.engine = MuteEngine(box.client)
+    spec = box.spec(box.image("#!/bin/sh\nsleep 600\n"), Limits(stop_grace_s=0))
+    end = box.run(spec)
+
+    assert (end.detached, end.aborted) == (True, None)
+    assert box.left(spec) == []
+
+
+def test_a_creation_that_is_answered_too_late_leaves_nothing(box: Box, probe_image: str) -> None:
+    spec = box.spec(probe_image, Limits())
+    box.client.containers.create(**create_arguments(spec))
+    late = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41", timeout=1)
+    try:
+        with pytest.raises(InfraError):
+            Engine(late, box.client).create(spec)
+    finally:
+        late.close()
+
     assert box.left(spec) == []
 
 

@@ -78,6 +78,12 @@ def test_connecting_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
         Engine.connect()
 
 
+def test_an_address_that_is_none_is_a_fault_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:notaport")
+    with pytest.raises(InfraError, match="does not answer"):
+        Engine.connect()
+
+
 def test_a_fault_is_described_without_the_request_in_it() -> None:
     answer = requests.Response()
     answer.status_code = 409

@@ -102,9 +102,14 @@ def test_tokens_keep_numbers_and_switches_only() -> None:
     assert read_telemetry(exit_line(tokens={"input": 5})).tokens is None
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1e9999999", "-1e9999999", "9" * 5000])
 def test_numbers_that_are_none_are_refused(number: str) -> None:
-    text = '{"event":"exit","jobId":"x","tokens":{"total":' + number + "}}"
+    text = f'{{"event":"exit","jobId":"x","turns":{number},"tokens":{{"total":{number}}}}}'
+
+    read = read_telemetry(text)
+    assert (read.tokens, read.turns) == (None, None)
+    context = f'{{"event":"exit","jobId":"x","context":{{"tokens":{number},"window":{number}}}}}'
+    assert read_telemetry(context).context is None
 
     assert read_telemetry(text).tokens is None
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -178,13 +179,15 @@ def test_json_says_why_and_what_to_do(outcome: Outcome, why: str, remedy: str) -
     ],
 )
 def test_a_signal_ends_the_job_and_not_the_program(number: signal.Signals, reason: AbortReason) -> None:
-    abort = Abort()
+    abort, ended = Abort(), threading.Event()
+    abort.listen(ended.set)
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with _signals(abort):
         os.kill(os.getpid(), number)
+        assert ended.wait(10)
         assert abort.reason is reason
         os.kill(os.getpid(), signal.SIGTERM)
-        assert abort.reason is reason
+    assert abort.reason is reason
     assert {each: signal.getsignal(each) for each in before} == before
 
 

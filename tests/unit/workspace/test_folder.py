@@ -8,12 +8,13 @@ import pytest
 
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.workspace.folder import Folder, open_folder
+from pidispatch.workspace.shape import check_shape
 from tests.unit.workspace.repository import Repository
 
 
 def refusal(path: Path) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        open_folder(path)
+        check_shape(open_folder(path))
     assert caught.value.exit_code == 2
     assert str(path.parent) not in caught.value.message
     return caught.value
@@ -129,6 +130,7 @@ def test_what_may_not_be_examined_is_not_called_absent(
 
         monkeypatch.setattr(Path, name, denied)
     with pytest.raises(InfraError) as caught:
-        open_folder(repository.path)
+        check_shape(open_folder(repository.path))
     assert caught.value.cause == "folder-unreadable"
-    assert caught.value.message == f"{hidden!r} cannot be examined: Permission denied"
+    assert f"{hidden!r}" in caught.value.message
+    assert "cannot be examined: Permission denied" in caught.value.message

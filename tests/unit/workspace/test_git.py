@@ -9,7 +9,7 @@ import pytest
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.workspace import git as git_module
-from pidispatch.workspace.changes import diff_text, read_change, snapshot
+from pidispatch.workspace.changes import read_change, snapshot
 from pidispatch.workspace.folder import open_folder
 from pidispatch.workspace.git import HostGit, git_environment, open_host_git, read_head
 from pidispatch.workspace.process import program
@@ -43,8 +43,10 @@ def test_reads_the_commit_of_either_object_format(
     assert len(sha) == digits
     assert git.head() == sha
     repository.write("a.txt", "other\n")
-    assert read_change(git, before).changed
-    assert "+other" in diff_text(git)
+    change, diff = read_change(git, before)
+    assert change.changed
+    assert diff is not None
+    assert "+other" in diff
 
 
 def test_reads_a_detached_head_and_packed_branches(repository: Repository, opened: Opener) -> None:
@@ -140,7 +142,7 @@ def test_a_head_that_cannot_be_read_after_the_run_is_none(repository: Repository
     git = opened(repository)
     before = snapshot(git)
     repository.write(".git/HEAD", "rubbish\n")
-    change = read_change(git, before)
+    change, _ = read_change(git, before)
     assert change.head is None
     assert change.changed
     assert change.commits == 0
@@ -156,7 +158,7 @@ def test_the_folders_path_may_hold_anything(tmp_path: Path, opened: Opener, name
     assert git.sha == sha
     assert not before.dirty
     repository.write("a.txt", "two\n")
-    assert [file.path for file in read_change(git, before).files] == ["a.txt"]
+    assert [file.path for file in read_change(git, before)[0].files] == ["a.txt"]
 
 
 def test_nothing_of_the_folder_is_written(repository: Repository, opened: Opener) -> None:
@@ -165,8 +167,7 @@ def test_nothing_of_the_folder_is_written(repository: Repository, opened: Opener
     os.utime(repository.path / "b.txt", ns=(1, 1))
     state = fingerprint(repository.path)
     git = opened(repository)
-    change = read_change(git, snapshot(git))
-    diff_text(git)
+    change, _ = read_change(git, snapshot(git))
     assert not change.changed
     assert fingerprint(repository.path) == state
 

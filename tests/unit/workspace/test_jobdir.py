@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.workspace import jobdir
 from pidispatch.workspace.jobdir import (
     JobDir,
     count_outbox,
@@ -275,26 +276,39 @@ def test_folders_that_the_agent_closed_are_opened_and_links_are_not_followed(
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o500)
+    (outside / "kept").symlink_to("/nowhere")
     job_dir = make_job_dir(jobs, ME)
     closed = job_dir.outbox / "closed"
     (closed / "inner").mkdir(parents=True)
     (job_dir.outbox / "link").symlink_to(outside)
     for folder in (closed / "inner", closed):
         folder.chmod(0)
-    really_remove, modes = shutil.rmtree, []
 
-    def rmtree(path: Path, ignore_errors: bool = False) -> None:
-        # Root is never refused, so the first try is made to fail as it would for anyone else.
-        if not ignore_errors:
-            modes.extend([mode(closed), mode(closed / "inner")])
-            really_remove(path)
+    def rmtree(_path: Path) -> None:
+        # Root is never refused, so it is made to fail as it would for anyone else.
+        raise PermissionError("no")
 
     monkeypatch.setattr(shutil, "rmtree", rmtree)
     remove_job_dir(job_dir)
 
-    assert modes == [0o700, 0o700]
     assert not job_dir.path.exists()
     assert mode(outside) == 0o500
+    assert (outside / "kept").is_symlink()
+
+
+def test_a_nest_too_deep_for_a_path_is_removed(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    here = os.open(job_dir.outbox, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("nest-of-the-agents", dir_fd=here)
+        inner = os.open("nest-of-the-agents", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+
+    assert count_outbox(job_dir) == 1
+    remove_job_dir(job_dir)
+    assert not job_dir.path.exists()
 
 
 def test_a_directory_that_stays_is_logged_by_its_name_alone(
@@ -302,11 +316,11 @@ def test_a_directory_that_stays_is_logged_by_its_name_alone(
 ) -> None:
     job_dir = make_job_dir(jobs, ME)
 
-    def rmtree(_path: Path, ignore_errors: bool = False) -> None:
-        if not ignore_errors:
-            raise PermissionError("no")
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise InfraError("rm did not end", "timeout")
 
-    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    monkeypatch.setattr(shutil, "rmtree", lambda path: (_ for _ in ()).throw(PermissionError(str(path))))
+    monkeypatch.setattr(jobdir, "run_program", fail)
     remove_job_dir(job_dir)
 
     said = "".join(capsys.readouterr())

@@ -10,17 +10,29 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of every descendant whose own parent ends. Raises OSError when refused."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def close_to_others() -> None:
+    """Keep processes of the same user, the agent's tools among them, from this one's memory and open files.
+
+    Raises OSError when refused. A program that this process starts is open again from its start.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def _prctl(option: int, value: int) -> None:
     # Imported late: it is slow to load, and pi is starting meanwhile.
     import ctypes
 
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value}) failed")
 
 
 def reap_orphans(keep: int) -> None:

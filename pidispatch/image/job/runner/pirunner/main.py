@@ -91,6 +91,7 @@ class Runner:
         try:
             checks.ask(agent)
             children.adopt_orphans()
+            children.close_to_others()
             self._pi_ai = report.pi_ai_version(self._layout.pi_ai_manifest)
             verdict = self._drive(agent, asked, prompt)
         finally:
