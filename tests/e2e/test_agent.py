@@ -228,6 +228,13 @@ def test_the_agent_finds_no_way_out(stage: Stage, repository: Repository) -> Non
     assert {outcome for kind, _, outcome in attempts if kind == "proxy"} == {"403"}
 
 
+def test_the_runner_is_closed_to_the_agents_tools(stage: Stage, repository: Repository) -> None:
+    ran = stage.run_job(repository.path, "meddle")
+
+    assert_ended(ran, 0, "completed")
+    assert repository.read("meddle.txt").split("\n") == ["mem refused", "output refused", ""]
+
+
 def test_the_agent_sees_the_closed_environment_alone(stage: Stage, repository: Repository) -> None:
     ran = stage.run_job(repository.path, "env", MARKED_SECRET="marked-secret", VALKEY_PASSWORD="marked-password")
 

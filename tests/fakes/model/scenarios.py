@@ -90,6 +90,8 @@ _ALL = (
     _named("skillecho", Echo("I was told:\n")),
     # Commits a new file in the workspace's git repository.
     _named("commit", _bash(programs.COMMIT), Say("Committed committed.txt.")),
+    # Tries to write the runner's memory and its output; outcomes in meddle.txt.
+    _named("meddle", _bash(programs.MEDDLE), Say("Tried to meddle.")),
     # Leaves two requests for follow-up jobs in the outbox.
     _named("outbox", _bash("echo '{}' > /outbox/request-1.json; echo '{}' > /outbox/request-2.json"), Say("Asked.")),
     # Reports 60,000 tokens a turn, for ever: a token budget ends it.

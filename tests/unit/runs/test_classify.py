@@ -9,6 +9,7 @@ from pidispatch.runs.classify import classify, classify_error, exit_code
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
+from pidispatch.values.usage import Telemetry
 
 
 def outcome(code: int, tail: str = "", **fields: object) -> Outcome:
@@ -102,3 +103,13 @@ def test_exit_codes() -> None:
     assert exit_code(Refused(reason=Reason.RUNNER_POLICY)) == 2
     assert exit_code(Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN)) == 2
     assert exit_code(InfraFailed(reason=Reason.INFRA)) == 1
+
+
+def test_output_that_breaks_our_own_reader_costs_the_numbers_and_not_the_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_tail: str) -> Telemetry:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("pidispatch.runs.classify.read_telemetry", broken)
+    assert classify(ContainerEnd(code=0, tail="x", seconds=1.0)) == (Completed(), Telemetry())
