@@ -5,39 +5,26 @@ Calls: https://docker-py.readthedocs.io/en/stable/ and https://docs.docker.com/r
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import docker
 import docker.errors
-import requests
-import urllib3
 from docker.models.containers import Container
 from docker.models.networks import Network
 from docker.utils.socket import frames_iter_no_tty
 
+from pidispatch.box.faults import ENGINE_FAULTS, fault, is_conflict, never_started, tried
 from pidispatch.box.spec import ContainerSpec, create_arguments
 from pidispatch.config.text import scrub
 from pidispatch.values import names
 from pidispatch.values.base import Value
-from pidispatch.values.errors import InfraError
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 
-#: Everything by which docker-py says that the engine refused, vanished or did not answer.
-ENGINE_FAULTS = (
-    docker.errors.DockerException,
-    requests.RequestException,
-    urllib3.exceptions.HTTPError,
-    OSError,
-)
 #: Seconds the engine may take for a call of a job's beginning, and for one that watches or ends it.
 _PATIENT_S, _BRISK_S = 60, 10
-_REMEDY = (
-    "Check that it runs and that this account may use it (docker info), or name another one: "
-    "DOCKER_HOST=unix:///path/to/docker.sock"
-)
 
 
 class ImageFacts(Value):
@@ -162,9 +149,9 @@ class Engine:
                 labels={names.LABEL_DEPLOYMENT: deployment},
             )
         except ENGINE_FAULTS as error:
-            if not _is_conflict(error):
+            if not is_conflict(error):
                 # An answer that came too late may have left one behind, under a name that is this job's alone.
-                _tried(lambda: self._brisk.api.remove_network(name))
+                tried(lambda: self._brisk.api.remove_network(name))
             raise never_started("the job's network could not be made", error) from None
 
     def connect_neighbour(self, network: Network, container: str, alias: str) -> None:
@@ -177,15 +164,15 @@ class Engine:
     def remove_network(self, network: Network, neighbour: str) -> str | None:
         """Disconnect the neighbour and remove the network; returns what failed, if anything did."""
         api = self._brisk.api
-        left = _tried(lambda: api.disconnect_container_from_network(neighbour, str(network.id), force=True))
-        return _tried(lambda: api.remove_network(str(network.id))) or left
+        left = tried(lambda: api.disconnect_container_from_network(neighbour, str(network.id), force=True))
+        return tried(lambda: api.remove_network(str(network.id))) or left
 
     def create(self, spec: ContainerSpec) -> Container:
         """Create the container of `spec`; nothing is pulled. Raises `InfraError` (never started)."""
         try:
             return self._client.containers.create(**create_arguments(spec))
         except ENGINE_FAULTS as error:
-            if not _is_conflict(error):
+            if not is_conflict(error):
                 self._remove_unstarted(spec.name)
             raise never_started("the job's container could not be created", error) from None
 
@@ -196,7 +183,7 @@ class Engine:
             if self._brisk.api.inspect_container(name)["State"].get("Status") == "created":
                 self._brisk.api.remove_container(name, v=True)
 
-        _tried(remove)
+        tried(remove)
 
     def start(self, container: Container) -> None:
         """Start it. Raises `InfraError` (never started)."""
@@ -240,27 +227,11 @@ class Engine:
 
     def stop(self, name: str, grace_s: int) -> str | None:
         """Stop the container `name`: the polite signal, then after `grace_s` the final one. Returns what failed."""
-        return _tried(lambda: self._brisk.api.stop(name, timeout=grace_s))
+        return tried(lambda: self._brisk.api.stop(name, timeout=grace_s))
 
     def remove(self, container: Container) -> str | None:
         """Remove the container, ending it if it still runs. Returns what failed."""
-        return _tried(lambda: self._brisk.api.remove_container(str(container.id), force=True, v=True))
-
-
-def _is_conflict(error: BaseException) -> bool:
-    """The name is taken, so what has it is not ours."""
-    return getattr(error, "status_code", None) == 409
-
-
-def _tried(call: Callable[[], object]) -> str | None:
-    """Make a call whose failure must not hide another; what failed, `None` also where there was nothing to do."""
-    try:
-        call()
-    except docker.errors.NotFound:
-        return None
-    except ENGINE_FAULTS as error:
-        return describe(error)
-    return None
+        return tried(lambda: self._brisk.api.remove_container(str(container.id), force=True, v=True))
 
 
 def _frames(socket: Any) -> Iterator[bytes]:
@@ -272,27 +243,6 @@ def _frames(socket: Any) -> Iterator[bytes]:
         if (response := getattr(socket, "_response", None)) is not None:
             response.close()
         socket.close()
-
-
-def describe(error: BaseException) -> str:
-    """A fault of the engine for a log or a message: its kind, the HTTP status and the scrubbed explanation.
-
-    Never the whole exception: it can repeat the request, and the request holds credentials.
-    """
-    status = getattr(error, "status_code", None)
-    explanation = getattr(error, "explanation", None)
-    words = [type(error).__name__, str(status) if status else "", scrub(explanation) if explanation else ""]
-    return " ".join(word for word in words if word)
-
-
-def fault(what: str, error: BaseException) -> InfraError:
-    """The engine did not do what was asked of it before any container existed."""
-    return InfraError(f"{what} ({describe(error)}). {_REMEDY}", Reason.CONTAINER_NEVER_STARTED.value)
-
-
-def never_started(what: str, error: BaseException) -> InfraError:
-    """The container did not come to run; nothing was spent."""
-    return InfraError(f"{what} ({describe(error)})", Reason.CONTAINER_NEVER_STARTED.value)
 
 
 def _endpoint() -> str:

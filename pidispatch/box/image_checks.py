@@ -76,7 +76,7 @@ def verify(client: "DockerClient", ref: str) -> list[Check]:
     # Imported here: docker-py costs every start of the program a quarter of a second.
     from docker.errors import ImageNotFound
 
-    from pidispatch.box import engine
+    from pidispatch.box import faults
 
     try:
         image = client.images.get(ref)
@@ -87,8 +87,8 @@ def verify(client: "DockerClient", ref: str) -> list[Check]:
             f"or fetch it (docker pull {ref}).",
             cause="job-image-missing",
         ) from None
-    except engine.ENGINE_FAULTS as error:
-        raise engine.fault(f"the container engine could not verify {ref}", error) from error
+    except faults.ENGINE_FAULTS as error:
+        raise faults.fault(f"the container engine could not verify {ref}", error) from error
 
 
 def _checks(client: "DockerClient", image: "Image") -> list[Check]:

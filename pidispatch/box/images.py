@@ -175,12 +175,12 @@ def _follow(message: dict[str, Any], output: list[str], tag: str, progress: Prog
 def engine_faults(doing: str) -> Iterator[None]:
     """What docker-py raises when the engine is silent or refuses becomes `InfraError`."""
     # Imported here: docker-py costs every start of the program a quarter of a second, and `render` needs none of it.
-    from pidispatch.box import engine
+    from pidispatch.box import faults
 
     try:
         yield
-    except engine.ENGINE_FAULTS as error:
-        raise engine.fault(f"the container engine could not {doing}", error) from error
+    except faults.ENGINE_FAULTS as error:
+        raise faults.fault(f"the container engine could not {doing}", error) from error
 
 
 def _base_tag() -> str:

@@ -8,8 +8,9 @@ import docker.errors
 from docker.models.containers import Container
 
 from pidispatch.box.abort import Abort
-from pidispatch.box.engine import ENGINE_FAULTS, Engine, State, describe
+from pidispatch.box.engine import Engine, State
 from pidispatch.box.exitline import last_exit
+from pidispatch.box.faults import ENGINE_FAULTS, describe
 from pidispatch.box.spec import ContainerSpec
 from pidispatch.box.tail import Tail
 from pidispatch.config.log import log

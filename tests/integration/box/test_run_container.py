@@ -11,7 +11,8 @@ import pytest
 from docker.models.containers import Container
 
 from pidispatch.box.abort import Abort
-from pidispatch.box.engine import Engine, State, never_started
+from pidispatch.box.engine import Engine, State
+from pidispatch.box.faults import never_started
 from pidispatch.box.images import build_image, pack
 from pidispatch.box.run import ContainerEnd, Neighbour
 from pidispatch.box.spec import BoxMount, create_arguments

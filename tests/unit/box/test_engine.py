@@ -8,7 +8,8 @@ import docker
 import pytest
 import requests
 
-from pidispatch.box.engine import Engine, describe
+from pidispatch.box.engine import Engine
+from pidispatch.box.faults import describe
 from pidispatch.box.spec import IMAGE_USER, BoxMount, ContainerSpec
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
