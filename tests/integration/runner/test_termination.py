@@ -6,7 +6,11 @@ import time
 
 import pytest
 
+from pidispatch.values.limits import Limits
 from tests.fakes.agent.job import Job, ended, read_until
+
+#: What the engine leaves a container between the polite and the final signal.
+STOP_GRACE_S = Limits().stop_grace_s
 
 
 @pytest.mark.parametrize("scenario", ["works_until_aborted", "ignores_everything"])
@@ -16,7 +20,7 @@ def test_running_agent(job: Job, scenario: str) -> None:
     started = time.monotonic()
     process.send_signal(signal.SIGTERM)
     run = ended(process, before)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < STOP_GRACE_S
     assert (run.code, run.exit_line["code"], run.exit_line["reason"]) == (143, 143, "terminated")
     tokens = run.exit_line["tokens"]
     assert isinstance(tokens, dict)

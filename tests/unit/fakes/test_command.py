@@ -48,7 +48,8 @@ def test_it_serves_until_a_signal_and_then_ends_at_once(number: signal.Signals, 
         start = time.monotonic()
         process.send_signal(number)
         assert process.wait(20) == 0
-        assert time.monotonic() - start < 2
+        # The answer that hangs must not hold it up.
+        assert time.monotonic() - start < 10
     assert [entry.model for entry in log.requests()] == ["say", "hang"]
 
 
