@@ -7,6 +7,7 @@ import docker
 import pytest
 
 from tests.fakes.model.usage import Usage, total_usage
+from tests.support.engine import left_of
 from tests.support.model import PRICES
 from tests.support.program import Ran, Stage
 from tests.support.repository import ORDINARY_USER, Repository, git
@@ -53,9 +54,7 @@ def test_the_agent_edits_a_repository(stage: Stage, repository: Repository, engi
 
 
 def assert_nothing_left(stage: Stage, engine: docker.DockerClient, ran: Ran) -> None:
-    name = f"pi-job-{ran.document['jobId']}"
-    assert not [found for found in engine.containers.list(all=True) if found.name == name]
-    assert not engine.networks.list(names=[f"{name}-net"])
+    assert left_of(engine, f"pi-job-{ran.document['jobId']}") == []
     assert os.listdir(stage.home / "jobs") == []
 
 

@@ -15,12 +15,10 @@ def inspect(stage: Stage, engine: docker.DockerClient, repository: Repository, *
     process = stage.start_job(repository.path, "sleepy", **changes)
     try:
         await_line(process, "started")
-        [found] = [
-            container
-            for container in engine.containers.list(filters={"label": "pi.dispatch.job"})
-            if any(mount["Source"] == str(repository.path) for mount in container.attrs["Mounts"])
-        ]
-        attributes: dict[str, Any] = engine.api.inspect_container(str(found.id))
+        jobs = engine.api.containers(filters={"label": "pi.dispatch.job"})
+        folder = str(repository.path)
+        [found] = [one["Id"] for one in jobs if any(mount["Source"] == folder for mount in one["Mounts"])]
+        attributes: dict[str, Any] = engine.api.inspect_container(found)
         return attributes
     finally:
         process.terminate()

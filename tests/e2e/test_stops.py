@@ -17,12 +17,13 @@ from pidispatch.values.outcome import Aborted, Completed, InfraFailed
 from pidispatch.values.progress import Progress, Stopping
 from pidispatch.values.reason import AbortReason, Reason
 from tests.fakes.model.usage import total_usage
+from tests.support.engine import left_of
 from tests.support.program import PROGRAM, Ran, Stage, await_line
 from tests.support.repository import Repository
 
 
 def is_left(engine: docker.DockerClient, job_id: str) -> bool:
-    return any(found.name == f"pi-job-{job_id}" for found in engine.containers.list(all=True))
+    return bool(left_of(engine, f"pi-job-{job_id}"))
 
 
 @pytest.mark.parametrize(

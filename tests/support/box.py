@@ -17,6 +17,7 @@ from pidispatch.config.clock import SystemClock
 from pidispatch.values.limits import Limits
 from pidispatch.values.progress import ContainerStarted, Progress
 from tests.image.assemble import ensure_probe
+from tests.support.engine import left_of
 from tests.support.spec import plain_spec
 
 ENGINE_SCRIPTS = Path(__file__).parents[1] / "engine"
@@ -68,9 +69,7 @@ class Box:
 
     def left(self, spec: ContainerSpec) -> list[str]:
         """What is left of a job on the engine."""
-        containers = [str(found.name) for found in self.client.containers.list(all=True)]
-        networks = [str(found.name) for found in self.client.networks.list()]
-        return [name for name in (*containers, *networks) if name.startswith(spec.name)]
+        return left_of(self.client, spec.name)
 
 
 def engine_process(holder: int) -> int:
