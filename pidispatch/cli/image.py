@@ -7,7 +7,6 @@ from dataclasses import asdict
 import click
 
 from pidispatch.box import images
-from pidispatch.box.engine import Engine
 from pidispatch.cli.options import IMAGE_REFERENCE
 from pidispatch.config.settings import load_settings
 
@@ -18,8 +17,15 @@ def image() -> None:
 
 
 @image.command("build")
-@click.option("--base", metavar="REF", help="An image on the engine to build on; without it the shipped base is built.")
-@click.option("--tag", metavar="REF", help="Name of the result; without it the value of PI_JOB_IMAGE.")
+@click.option(
+    "--base",
+    type=IMAGE_REFERENCE,
+    metavar="REF",
+    help="An image on the engine to build on; without it the shipped base is built.",
+)
+@click.option(
+    "--tag", type=IMAGE_REFERENCE, metavar="REF", help="Name of the result; without it the value of PI_JOB_IMAGE."
+)
 @click.option(
     "--print",
     "only_print",
@@ -34,6 +40,9 @@ def build(base: str | None, tag: str | None, only_print: bool) -> None:
     if only_print:
         click.echo(images.render(base))
         return
+    # Imported late: the engine's SDK takes a quarter of a second to load, which --print and --help need not wait for.
+    from pidispatch.box.engine import Engine
+
     tag = tag or load_settings().job_image
     with closing(Engine.connect()) as engine:
         built = images.build(engine.client, tag, base, progress=lambda line: click.echo(line, err=True))
@@ -49,6 +58,8 @@ def verify(context: click.Context, ref: str | None, as_json: bool) -> None:
 
     Exit code 2: a claim does not hold, or the image is not there.
     """
+    from pidispatch.box.engine import Engine
+
     ref = ref or load_settings().job_image
     with closing(Engine.connect()) as engine:
         checks = images.verify(engine.client, ref)

@@ -24,8 +24,9 @@ from pidispatch.values.progress import (
 )
 from pidispatch.values.record import Result
 
-#: Lines of a diff that are shown; a longer one is left to git.
+#: Lines of a diff that are shown; a longer one is left to `--json`.
 DIFF_LINES = 80
+#: Changed files that are listed.
 FILE_LINES = 40
 
 
@@ -168,7 +169,7 @@ def _changes(out: _Lines, result: Result) -> None:
 
 def _file_list(out: _Lines, change: Change) -> None:
     for file in change.files[:FILE_LINES]:
-        counts = "binary" if file.added is None else f"+{file.added} -{file.removed}"
+        counts = "binary or uncounted" if file.added is None else f"+{file.added} -{file.removed}"
         out.line(f"           {file.kind:<9} {printable(file.path)} ({counts})")
     if len(change.files) > FILE_LINES or change.truncated:
         out.line("           ... and more; --json lists them all")

@@ -45,6 +45,7 @@ class Snapshot:
 
 def snapshot(git: HostGit) -> Snapshot:
     """Take the state of the folder now. Raises `InfraError` where git cannot read it."""
+    # Notes what each file looks like now: only files that look otherwise the next time are read again.
     git.call("update-index", "-q", "--refresh", checked=False)
     differing = git.call("diff-files", "--raw", "-z", "--ignore-submodules=all", "--no-abbrev")
     # Each change is two entries: its modes, object ids and kind, then its name.

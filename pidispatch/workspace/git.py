@@ -77,12 +77,8 @@ class HostGit:
 
         Raises `InfraError` when it cannot be made, and when it fails unless `checked` is false.
         """
-        limits = self.limits
-        if self.deadline is not None:
-            left = max(0.1, min(limits.git_timeout_s, self.deadline - time.monotonic()))
-            limits = limits.model_copy(update={"git_timeout_s": left})
         done = _git(
-            limits,
+            self._limits_now(),
             self.git_dir,
             f"--git-dir={self.git_dir}",
             f"--work-tree={self.folder.path}",
@@ -94,9 +90,16 @@ class HostGit:
     def head(self) -> str | None:
         """The commit that the folder's HEAD names now, `None` where it names none or cannot be read."""
         try:
-            return read_head(self.folder, self.limits)
+            return read_head(self.folder, self._limits_now())
         except DispatchError:
             return None
+
+    def _limits_now(self) -> Limits:
+        """The limits of the next call: no longer than what is left of all calls together."""
+        if self.deadline is None:
+            return self.limits
+        left = max(0.1, min(self.limits.git_timeout_s, self.deadline - time.monotonic()))
+        return self.limits.model_copy(update={"git_timeout_s": left})
 
 
 def open_host_git(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path | None = None) -> HostGit:
@@ -147,8 +150,6 @@ def _opened(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) 
             "git-unusable",
         )
     host_git.call("read-tree", sha)
-    # Notes what each file looks like now, so that later only files that look otherwise are read again.
-    host_git.call("update-index", "-q", "--refresh", checked=False)
     return host_git
 
 
@@ -196,13 +197,24 @@ def _share_objects(objects: Path, git_dir: Path) -> None:
 
 
 def _configure(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) -> None:
-    own = git_dir / "config"
-    for key, value in _carried(folder, limits, operator_home).items():
-        _checked(_git(limits, git_dir, "config", f"--file={own}", key, value), "config")
+    with (git_dir / "config").open("ab") as own:
+        own.write(os.fsencode(_config_text(_carried(folder, limits, operator_home))))
     exclude = None if (folder.git_dir / "info").is_symlink() else read_small(folder.git_dir / "info" / "exclude")
     if exclude is not None:
         (git_dir / "info").mkdir(exist_ok=True)
         (git_dir / "info" / "exclude").write_bytes(exclude)
+
+
+def _config_text(settings: Mapping[str, str]) -> str:
+    """`settings` in the form of a configuration file (git's documentation, "git-config", "Syntax")."""
+    lines = []
+    for key, value in settings.items():
+        section, _, name = key.rpartition(".")
+        section, _, subsection = section.partition(".")
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        heading = f'[{section} "{subsection}"]' if subsection else f"[{section}]"
+        lines.append(f'{heading}\n\t{name} = "{escaped}"\n')
+    return "".join(lines)
 
 
 def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str, str]:

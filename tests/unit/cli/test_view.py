@@ -175,7 +175,7 @@ def test_what_changed() -> None:
     assert text.splitlines()[4:] == [
         "changed    3 file(s), 2 commit(s); the folder had uncommitted changes before the run",
         "           modified  a.txt (+3 -1)",
-        "           added     x.bin (binary)",
+        "           added     x.bin (binary or uncounted)",
         "           deleted   gone (+0 -9)",
         "",
         "+x",

@@ -27,6 +27,7 @@ def test_fractions_are_decimal_and_non_numbers_are_absent() -> None:
         (Decimal("3.0"), 3),
         (Decimal("3.5"), None),
         (Decimal("1e999999"), None),
+        (Decimal("-1e9999999"), None),
         (Decimal("Infinity"), None),
         (True, None),
         ("3", None),

@@ -52,8 +52,9 @@ def integer(record: Record, key: str) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, Decimal):
-        # The bound comes first: Decimal("1e999999") is legal JSON and would become a million digits.
-        if not value.is_finite() or abs(value) > 2**53 or value != value.to_integral_value():
+        # The bound comes first: Decimal("1e999999") is legal JSON and would become a million digits. It is compared as
+        # it is, because arithmetic on it can overflow.
+        if not value.is_finite() or value.copy_abs() > 2**53 or value != value.to_integral_value():
             return None
         return int(value)
     return value if isinstance(value, int) else None
