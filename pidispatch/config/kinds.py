@@ -41,6 +41,7 @@ def at_least(floor: int) -> Callable[[object], int]:
 
 
 PositiveInt = Annotated[int, BeforeValidator(at_least(1))]
+NonNegativeInt = Annotated[int, BeforeValidator(at_least(0))]
 
 
 def switch(value: object) -> bool:
@@ -53,6 +54,22 @@ def switch(value: object) -> bool:
 
 
 Switch = Annotated[bool, BeforeValidator(switch)]
+
+
+def only_one(value: object) -> bool:
+    """`1` turns it on; whatever else stands there leaves it off."""
+    return value is True or value == "1"
+
+
+StrictOne = Annotated[bool, BeforeValidator(only_one)]
+
+
+def only_zero_off(value: object) -> bool:
+    """`0` turns it off; whatever else stands there leaves it on."""
+    return not (value is False or value == "0")
+
+
+OnUnlessZero = Annotated[bool, BeforeValidator(only_zero_off)]
 
 
 def name_list(value: object) -> tuple[str, ...]:

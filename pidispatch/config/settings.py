@@ -7,13 +7,23 @@ replaced by a default in silence.
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from pidispatch.config.kinds import ImageReference, NameList, PlainText, PositiveInt, Switch
+from pidispatch.config.kinds import (
+    ImageReference,
+    NameList,
+    NonNegativeInt,
+    OnUnlessZero,
+    PlainText,
+    PositiveInt,
+    StrictOne,
+    Switch,
+)
 from pidispatch.config.text import printable
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
@@ -29,6 +39,13 @@ def _default_state_dir() -> Path:
     except RuntimeError:
         # An account without a home, as in a container under an arbitrary user.
         return _account_tmp() / "state"
+
+
+def _default_agent_dir() -> Path:
+    try:
+        return Path.home() / ".pi" / "agent"
+    except RuntimeError:
+        return Path("/nonexistent")
 
 
 def _setting(default: Any, variable: str, description: str, *, unit: str, bound: str, remedy: str) -> Any:
@@ -104,6 +121,57 @@ class Settings(BaseSettings):
         bound="absolute",
         remedy="PI_STATE_DIR=/var/lib/pi-dispatch",
     )
+    logs_dir: Path = _setting(
+        lambda: _default_state_dir() / "logs",
+        "PI_LOGS_DIR",
+        "Folder of the run records, one JSON file a run, and of the kept output of jobs. Made with mode 0700 when "
+        "absent.",
+        unit="path",
+        bound="absolute",
+        remedy="PI_LOGS_DIR=/var/lib/pi-dispatch/logs",
+    )
+    log_retention_days: NonNegativeInt = _setting(
+        30,
+        "PI_LOG_RETENTION_DAYS",
+        "Days that run records, kept output and kept versions of git files stay; older ones are removed when a run "
+        "begins. 0: for ever.",
+        unit="days",
+        bound="0 or more",
+        remedy="PI_LOG_RETENTION_DAYS=30",
+    )
+    capture_job_logs: StrictOne = _setting(
+        False,
+        "PI_CAPTURE_JOB_LOGS",
+        "1: keep the whole output of each job beside its record. It can hold whatever the agent printed.",
+        unit="switch",
+        bound="1 turns it on, anything else leaves it off",
+        remedy="PI_CAPTURE_JOB_LOGS=1",
+    )
+    job_log_max_bytes: PositiveInt = _setting(
+        64 * 1024 * 1024,
+        "PI_JOB_LOG_MAX_BYTES",
+        "Most bytes kept of one job's output. Past it a marker line is written and no more.",
+        unit="bytes",
+        bound="1 or more",
+        remedy="PI_JOB_LOG_MAX_BYTES=67108864",
+    )
+    auth_from_pi: OnUnlessZero = _setting(
+        True,
+        "PI_AUTH_FROM_PI",
+        "Whether a provider without a key in the environment takes the API key that pi itself keeps for it on this "
+        "machine. A login that is no plain API key is never taken.",
+        unit="switch",
+        bound="0 turns it off, anything else leaves it on",
+        remedy="PI_AUTH_FROM_PI=0",
+    )
+    agent_dir: Path = _setting(
+        _default_agent_dir,
+        "PI_CODING_AGENT_DIR",
+        "pi's own folder on this machine. Only its auth.json is read, for an API key.",
+        unit="path",
+        bound="absolute",
+        remedy="PI_CODING_AGENT_DIR=/home/me/.pi/agent",
+    )
     global_pi_dir: Path | None = _setting(
         None,
         "PI_GLOBAL_PI_DIR",
@@ -129,6 +197,15 @@ class Settings(BaseSettings):
         unit="container name",
         bound="letters, digits, `_`, `.`, `-`; the first a letter or digit",
         remedy="PI_EGRESS_PROXY=pi-dispatch-egress-proxy",
+    )
+    egress_dir: Path = _setting(
+        lambda: _default_state_dir() / "egress",
+        "PI_EGRESS_DIR",
+        "Folder of the shipped proxy's lists, egress-allowlist.conf and egress-private.conf. It is mounted read-only "
+        "into the proxy, which takes an edit over within seconds.",
+        unit="path",
+        bound="absolute",
+        remedy="PI_EGRESS_DIR=/etc/pi-dispatch/egress",
     )
     forward_env: Annotated[NameList, NoDecode] = _setting(
         (),
@@ -156,7 +233,7 @@ class Settings(BaseSettings):
     def _empty_is_unset(cls, data: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in data.items() if value != "" or key in _EMPTY_IS_A_VALUE}
 
-    @field_validator("jobs_dir", "state_dir", "global_pi_dir", mode="after")
+    @field_validator("jobs_dir", "state_dir", "logs_dir", "agent_dir", "egress_dir", "global_pi_dir", mode="after")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         if path is not None and not path.is_absolute():
@@ -191,6 +268,21 @@ class Settings(BaseSettings):
                 "Take them out of PI_FORWARD_ENV"
             )
         return self
+
+
+def refuse_unserved_bounds(environ: Mapping[str, str]) -> None:
+    """Refuse (`ConfigError`) a bound on money, size or time that is set and that nothing of this version enforces.
+
+    Whoever sets one relies on it; to run on without it would be a promise broken in silence.
+    """
+    found = [name for name in names.UNSERVED_BOUNDS if environ.get(name)]
+    if found:
+        raise ConfigError(
+            f"{', '.join(found)} {'is' if len(found) == 1 else 'are'} set, and this version enforces no such bound, so "
+            f"nothing is run. Take it away (unset {' '.join(found)}) and bound the spending at the provider; each run "
+            "is bounded by PI_MAX_TURNS and PI_MAX_TOKENS",
+            "unserved-bound",
+        )
 
 
 def load_settings() -> Settings:

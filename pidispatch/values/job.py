@@ -2,10 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field
 
 from pidispatch.values.base import Value
+
+#: Name of a flow and of the folder of its skill, as a regular expression.
+FLOW_NAME: Final = r"^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$"
 
 
 class JobKind(StrEnum):
@@ -26,6 +30,10 @@ class Job(Value):
     folder: Path
     #: What the agent is asked to do, handed to it as the user's turn. Never logged or recorded.
     task: str = Field(min_length=1)
+    #: The skill of the repository that the agent is to follow.
+    flow: str | None = Field(default=None, pattern=FLOW_NAME)
+    #: Work in a folder with uncommitted changes too, whose state then cannot be told from the agent's work.
+    allow_dirty: bool = False
     #: pi's name of the model provider.
     provider: str | None = None
     #: The provider's own model id.

@@ -40,5 +40,17 @@ class Limits(Value):
     reading_s: float = Field(default=90.0, gt=0)
     #: Bytes of output kept of one git call on the host.
     git_output_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
+    #: Files of the repository's `.pi` that a job may bring along.
+    pi_files: int = Field(default=256, ge=1)
+    #: Files of one skill among them.
+    pi_skill_files: int = Field(default=64, ge=1)
+    #: Bytes of one of them.
+    pi_file_bytes: int = Field(default=1024 * 1024, ge=1)
+    #: Bytes of all of them together.
+    pi_total_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
+    #: Bytes of git's list of everything in `.pi`, whether it travels or not.
+    pi_listing_bytes: int = Field(default=1024 * 1024, ge=1024)
+    #: Characters of a file's path below `.pi`; a file with a longer one stays behind.
+    pi_path_chars: int = Field(default=200, ge=1)
     #: Seconds between looks at a running container, besides waiting for its end.
     look_every_s: float = Field(default=5.0, gt=0)

@@ -25,7 +25,7 @@ CAPABILITY_ANY_UID: Final = "anyUid"
 #: Variables the box writes on every job, whatever the settings.
 ALWAYS_WRITTEN: Final = ("PI_PROVIDER", "PI_MODEL", "PI_MAX_TURNS", "PI_JOB_ID", "PI_OFFLINE")
 #: Variables the box writes when the job calls for them. `HOME` travels with an explicit user only.
-SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "HOME")
+SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "PI_FLOW", "HOME")
 #: Variables that send a job's traffic to its one neighbour. The lower-case forms are there because curl and git
 #: read no upper-case name for plain HTTP.
 PROXY_WRITTEN: Final = (
@@ -41,7 +41,6 @@ PROXY_WRITTEN: Final = (
 RUNNER_INTERNAL: Final = ("RUN_MAX_TURNS", "RUN_MAX_TOKENS", "PI_CODING_AGENT_DIR")
 #: Names kept for later use inside the box. Nothing serves them yet, so nobody may forward them.
 RESERVED: Final = (
-    "PI_FLOW",
     "PI_COMMAND",
     "PI_PACKAGES",
     "PI_SESSION_FILE",
@@ -56,6 +55,28 @@ RESERVED: Final = (
     "PLAYWRIGHT_BROWSERS_PATH",
     "PLAYWRIGHT_MCP_BROWSER",
     "PLAYWRIGHT_MCP_SANDBOX",
+)
+#: Bounds that an operator may know from the documentation of later versions. Nothing enforces them yet, so a set one
+#: is refused instead of ignored.
+UNSERVED_BOUNDS: Final = (
+    "PI_DAILY_CAP",
+    "PI_WEEKLY_CAP",
+    "PI_MONTHLY_CAP",
+    "PI_SOFT_HOLD_PCT",
+    "PI_DAILY_TOKEN_CAP",
+    "PI_MAX_COST_USD",
+    "PI_DAILY_COST_USD",
+    "PI_WEEKLY_COST_USD",
+    "PI_MONTHLY_COST_USD",
+    "PI_ALLOWED_MODELS",
+    "PI_CONCURRENCY",
+    "PI_PAUSE_WINDOWS_FILE",
+    "PI_SCOPED_LIMITS_FILE",
+    "PI_ENVELOPE_FILE",
+    "PI_HOST_MEMORY_BUDGET",
+    "PI_HOST_CPU_BUDGET",
+    "PI_JOB_MEMORY",
+    "PI_JOB_CPUS",
 )
 #: Credentials that are minted per job or belong to the host alone.
 NEVER_FORWARDED: Final = (

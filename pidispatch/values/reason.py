@@ -32,6 +32,11 @@ class Reason(StrEnum):
         "The job image is not on this engine. Images are never pulled.",
         "Build it with: pi-dispatch image build, or name another with PI_JOB_IMAGE or --image.",
     )
+    JOB_IMAGE_FORGE_UNSUPPORTED = (
+        "job-image-forge-unsupported",
+        "The job image lists the forges it serves, and the job's forge is not among them.",
+        "Name an image that serves this forge: run.image of the trigger, --image or PI_JOB_IMAGE.",
+    )
     JOB_IMAGE_ANY_UID_UNSUPPORTED = (
         "job-image-any-uid-unsupported",
         "The job runs as the folder's owner, and the image does not say that it can run as any user.",
@@ -50,12 +55,33 @@ class Reason(StrEnum):
     EGRESS_PROXY_MISSING = (
         "egress-proxy-missing",
         "The container named by PI_EGRESS_PROXY, the job's only way out, does not exist.",
-        "Start it, name the right container with PI_EGRESS_PROXY, or set PI_EGRESS=0 to open the network.",
+        "Bring it up: pi-dispatch egress up; name another one with PI_EGRESS_PROXY; or set PI_EGRESS=0 to open the "
+        "network.",
     )
     EGRESS_PROXY_STOPPED = (
         "egress-proxy-stopped",
         "The container named by PI_EGRESS_PROXY, the job's only way out, is not running.",
-        "Start it again: docker start NAME",
+        "Start it again: pi-dispatch egress up; a container of your own: docker start NAME",
+    )
+    PI_TOO_MANY_FILES = (
+        "pi-too-many-files",
+        "The repository's .pi holds more files than a job may bring along.",
+        "Take files out of .pi in the commit; docs/reference/limits.md has the bounds.",
+    )
+    PI_FILE_TOO_LARGE = (
+        "pi-file-too-large",
+        "A file of the repository's .pi is larger than a job may bring along.",
+        "Make the file smaller in the commit; docs/reference/limits.md has the bounds.",
+    )
+    PI_TOO_LARGE = (
+        "pi-too-large",
+        "The files of the repository's .pi are larger together than a job may bring along.",
+        "Take files out of .pi in the commit; docs/reference/limits.md has the bounds.",
+    )
+    PI_PATH_COLLISION = (
+        "pi-path-collision",
+        "Two files of the repository's .pi would have the same name where case does not count.",
+        "Rename one of them in the commit.",
     )
     # Ended by policy; never retried.
     WORKER_ABORT = (
@@ -103,6 +129,11 @@ class Reason(StrEnum):
         "container-detached",
         "The connection to the engine was lost while the container ran.",
         "Check the engine; a container that is still there carries the job's name.",
+    )
+    WORKER_LOST = (
+        "worker-lost",
+        "The program that ran the job was killed, and how the run ended cannot be told.",
+        "Look at the folder; the run may have been paid for and is not started again.",
     )
 
 

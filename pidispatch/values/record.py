@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from pidispatch.values.base import Number, Value
 from pidispatch.values.change import Change
@@ -21,6 +21,8 @@ class Result(Value):
     ended_at: datetime
     provider: str
     model: str
+    #: A container was started, or may have been.
+    spent: bool = False
     #: Exit status of the container; `None` when none ran.
     exit_code: int | None = None
     telemetry: Telemetry = Telemetry()
@@ -32,6 +34,12 @@ class Result(Value):
     change_error: str | None = None
     #: Files the agent left in its outbox, which nothing reads yet.
     outbox_files: int = 0
+    #: Entries of the folder's git directory that the agent had changed and that were put back.
+    restored: tuple[str, ...] = ()
+    #: Where the agent's versions of them are kept; shown, never recorded.
+    kept: str | None = None
+    #: Why the git directory could not be put back, when it could not.
+    guard_error: str | None = None
     #: Seconds from the container's start to its end.
     container_s: float | None = None
 
@@ -46,30 +54,69 @@ class Result(Value):
         return self.model_copy(update={"outcome": outcome})
 
 
+class SessionUse(Value):
+    """What became of a resumable session."""
+
+    resumed: bool
+    reason: str | None
+    #: Size of the transcript.
+    bytes: int | None
+
+
 class RunRecord(Value):
-    """One run, as JSON with these keys (docs/reference/record.md)."""
+    """One attempt at a job, as JSON with these keys (docs/reference/record.md).
+
+    The only texts in it are ids, names that an operator chose, and words of closed lists.
+    """
+
+    #: Readers ignore keys of later versions.
+    model_config = ConfigDict(extra="ignore")
 
     job_id: str
-    kind: str
-    target: str
-    started_at: datetime
-    ended_at: datetime
+    kind: str | None
+    target: str | None
+    flow: str | None
+    #: Name of the command of a command job, up to its first blank.
+    command: str | None = None
+    started_at: datetime | None
+    ended_at: datetime | None
     outcome: Literal["completed", "policy", "failed"]
     reason: str | None
+    #: What narrows the reason down.
     cause: str | None
+    #: `None` when no container ran.
     exit_code: int | None
     turns: int | None
     tokens: dict[str, Number | bool] | None
     usage: Usage | None
     context: Context | None
-    provider: str
-    model: str
+    #: As the host chose it; never what the container says.
+    provider: str | None
+    model: str | None
+    #: Whether the run counts as spent: true as soon as its container was started.
+    budget_reserved: bool | None
+    #: Which attempt at the job this is, from 1.
+    attempt: int
+    #: Name of the machine that ran it.
+    host: str | None
     image_digest: str | None
     #: `None` where it could not be read or nothing ran.
     changed: bool | None
+    #: Entries of the git directory that the agent had changed and that were put back; `None` where nothing ran.
+    git_restored: int | None
+    parent_job_id: str | None = None
+    chain_depth: int | None = None
+    chain_enqueued: int | None = None
+    chain_refused: int | None = None
+    replica: int | None = None
+    replicas: int | None = None
+    trigger_index: int | None = None
+    trigger_type: str | None = None
+    session: SessionUse | None = None
+    trace_id: str | None = None
 
     @classmethod
-    def of(cls, job: Job, result: Result) -> "RunRecord":
+    def of(cls, job: Job, result: Result, host: str) -> "RunRecord":
         """The record of one attempt, built key by key so that nothing else can slip in."""
         outcome = result.outcome
         refusal = None if isinstance(outcome, Completed) else outcome
@@ -77,6 +124,7 @@ class RunRecord(Value):
             job_id=job.id,
             kind=job.kind.value,
             target=job.target,
+            flow=job.flow,
             started_at=result.started_at,
             ended_at=result.ended_at,
             outcome=recorded_outcome(outcome),
@@ -89,6 +137,10 @@ class RunRecord(Value):
             context=result.telemetry.context,
             provider=result.provider,
             model=result.model,
+            budget_reserved=result.spent and not (refusal and refusal.reason is Reason.CONTAINER_NEVER_STARTED),
+            attempt=1,
+            host=host,
             image_digest=result.image_digest,
             changed=result.change.changed if result.change else None,
+            git_restored=len(result.restored) if result.spent else None,
         )

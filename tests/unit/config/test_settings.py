@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pidispatch.config.settings import Settings, load_settings
+from pidispatch.config.settings import Settings, load_settings, refuse_unserved_bounds
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
 
@@ -41,6 +41,13 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_JOB_IMAGE": "pi-job:latest",
         "PI_JOBS_DIR": Path(f"/somewhere/pi-dispatch-{os.getuid()}/jobs"),
         "PI_STATE_DIR": tmp_path / ".pi-dispatch",
+        "PI_LOGS_DIR": tmp_path / ".pi-dispatch" / "logs",
+        "PI_LOG_RETENTION_DAYS": 30,
+        "PI_CAPTURE_JOB_LOGS": False,
+        "PI_JOB_LOG_MAX_BYTES": 64 * 2**20,
+        "PI_AUTH_FROM_PI": True,
+        "PI_CODING_AGENT_DIR": tmp_path / ".pi" / "agent",
+        "PI_EGRESS_DIR": tmp_path / ".pi-dispatch" / "egress",
         "PI_GLOBAL_PI_DIR": None,
         "PI_EGRESS": True,
         "PI_EGRESS_PROXY": "pi-dispatch-egress-proxy",
@@ -74,6 +81,13 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_JOB_IMAGE": "other:1",
         "PI_JOBS_DIR": "/j",
         "PI_STATE_DIR": "/s",
+        "PI_LOGS_DIR": "/l",
+        "PI_LOG_RETENTION_DAYS": "0",
+        "PI_CAPTURE_JOB_LOGS": "1",
+        "PI_JOB_LOG_MAX_BYTES": "5",
+        "PI_AUTH_FROM_PI": "0",
+        "PI_CODING_AGENT_DIR": "/a",
+        "PI_EGRESS_DIR": "/e",
         "PI_GLOBAL_PI_DIR": str(tmp_path),
         "PI_EGRESS": "0",
         "PI_EGRESS_PROXY": "proxy_1.x-y",
@@ -88,6 +102,13 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_JOB_IMAGE": "other:1",
         "PI_JOBS_DIR": Path("/j"),
         "PI_STATE_DIR": Path("/s"),
+        "PI_LOGS_DIR": Path("/l"),
+        "PI_LOG_RETENTION_DAYS": 0,
+        "PI_CAPTURE_JOB_LOGS": True,
+        "PI_JOB_LOG_MAX_BYTES": 5,
+        "PI_AUTH_FROM_PI": False,
+        "PI_CODING_AGENT_DIR": Path("/a"),
+        "PI_EGRESS_DIR": Path("/e"),
         "PI_GLOBAL_PI_DIR": tmp_path,
         "PI_EGRESS": False,
         "PI_EGRESS_PROXY": "proxy_1.x-y",
@@ -110,6 +131,11 @@ MALFORMED = [
     ("PI_MAX_TOKENS", "9" * 16, "at most 15 digits"),
     ("PI_JOBS_DIR", "jobs", "must be an absolute path"),
     ("PI_STATE_DIR", "~/state", "must be an absolute path"),
+    ("PI_LOGS_DIR", "logs", "must be an absolute path"),
+    ("PI_LOG_RETENTION_DAYS", "-1", "must be a whole number"),
+    ("PI_JOB_LOG_MAX_BYTES", "0", "must be 1 or more"),
+    ("PI_CODING_AGENT_DIR", "agent", "must be an absolute path"),
+    ("PI_EGRESS_DIR", "./egress", "must be an absolute path"),
     ("PI_GLOBAL_PI_DIR", "overlay", "must be an absolute path"),
     ("PI_GLOBAL_PI_DIR", "/nonexistent/overlay", "must be an existing folder"),
     *[("PI_EGRESS", text, "must be 0 or 1") for text in ("yes", "no", "true", "on", "off", " 1", "01", "2")],
@@ -134,13 +160,37 @@ def test_a_malformed_value_is_refused_with_its_remedy(
 
 
 def test_every_variable_can_be_refused_and_its_remedy_is_good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert {variable for variable, *_ in MALFORMED} == set(FIELDS)
+    # The two that only one text turns over take every other one for their default.
+    assert {variable for variable, *_ in MALFORMED} == set(FIELDS) - {"PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI"}
     for variable, field in FIELDS.items():
         extra = Settings.model_fields[field].json_schema_extra
         assert isinstance(extra, dict)
         written, value = str(extra["remedy"]).split("=")
         assert written == variable
         load(monkeypatch, {variable: str(tmp_path) if variable == "PI_GLOBAL_PI_DIR" else value})
+
+
+@pytest.mark.parametrize("text", ["", "0", "2", "yes", "true", " 1"])
+def test_only_one_keeps_the_output(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert load(monkeypatch, {"PI_CAPTURE_JOB_LOGS": text}).capture_job_logs is False
+
+
+@pytest.mark.parametrize("text", ["", "1", "00", "no", "false", " 0"])
+def test_only_zero_leaves_pis_own_key_alone(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert load(monkeypatch, {"PI_AUTH_FROM_PI": text}).auth_from_pi is True
+
+
+def test_bounds_that_nothing_enforces_are_named_together() -> None:
+    with pytest.raises(ConfigError) as caught:
+        refuse_unserved_bounds({"PI_DAILY_CAP": "25", "PI_MAX_COST_USD": "1", "PI_MAX_TURNS": "3"})
+    assert caught.value.cause == "unserved-bound"
+    assert caught.value.message.startswith("PI_DAILY_CAP, PI_MAX_COST_USD are set")
+    assert "unset PI_DAILY_CAP PI_MAX_COST_USD" in caught.value.message
+
+
+def test_a_bound_of_later_versions_is_no_setting_of_this_one() -> None:
+    assert not {*names.UNSERVED_BOUNDS} & {*FIELDS}
+    refuse_unserved_bounds(dict.fromkeys(names.UNSERVED_BOUNDS, ""))
 
 
 def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,9 @@ from pidispatch.values.usage import Context, Telemetry, Usage, UsageRow
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 END = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
-JOB = Job(id="local-0123456789abcdef", folder=Path("/home/someone/secret-place/project"), task="a private task")
+JOB = Job(
+    id="local-0123456789abcdef", folder=Path("/home/someone/secret-place/project"), task="a private task", flow="tidy"
+)
 ROW = UsageRow(
     provider="anthropic",
     model="m",
@@ -65,6 +67,10 @@ def result(outcome: Outcome) -> Result:
         change_error="a private error",
         outbox_files=3,
         container_s=1.5,
+        spent=True,
+        restored=(".git/config", ".git/hooks/pre-commit"),
+        kept="/private/kept",
+        guard_error="a private error",
     )
 
 
@@ -93,17 +99,19 @@ def result(outcome: Outcome) -> Result:
 )
 def test_the_words_of_an_outcome(outcome: Outcome, word: str, reason: str | None, cause: str | None) -> None:
     assert recorded_outcome(outcome) == word
-    document = json.loads(RunRecord.of(JOB, result(outcome)).model_dump_json())
+    document = json.loads(RunRecord.of(JOB, result(outcome), "host").model_dump_json())
     assert (document["outcome"], document["reason"], document["cause"]) == (word, reason, cause)
 
 
 def test_the_whole_record() -> None:
-    document = json.loads(RunRecord.of(JOB, result(Completed())).model_dump_json())
+    document = json.loads(RunRecord.of(JOB, result(Completed()), "host").model_dump_json())
     usage = document.pop("usage")
     assert document == {
         "jobId": "local-0123456789abcdef",
         "kind": "local",
         "target": "local:project",
+        "flow": "tidy",
+        "command": None,
         "startedAt": "2026-01-02T03:04:05Z",
         "endedAt": "2026-01-02T03:05:05Z",
         "outcome": "completed",
@@ -115,8 +123,22 @@ def test_the_whole_record() -> None:
         "context": {"tokens": 15, "window": 200000},
         "provider": "anthropic",
         "model": "m",
+        "budgetReserved": True,
+        "attempt": 1,
+        "host": "host",
         "imageDigest": "sha256:00",
         "changed": True,
+        "gitRestored": 2,
+        "parentJobId": None,
+        "chainDepth": None,
+        "chainEnqueued": None,
+        "chainRefused": None,
+        "replica": None,
+        "replicas": None,
+        "triggerIndex": None,
+        "triggerType": None,
+        "session": None,
+        "traceId": None,
     }
     row = usage.pop("models")[0]
     assert usage == {"v": 1, "piAi": "1.6.0", "truncated": 0, "source": "runner"}
@@ -135,7 +157,7 @@ def test_the_whole_record() -> None:
     )
 )
 def test_neither_folder_nor_task_nor_any_other_text_of_a_job_is_recorded(outcome: Outcome) -> None:
-    text = RunRecord.of(JOB, result(outcome)).model_dump_json()
+    text = RunRecord.of(JOB, result(outcome), "host").model_dump_json()
     for hidden in ("private", "secret-place", "someone", "/home"):
         assert hidden not in text
 
@@ -145,17 +167,42 @@ def test_a_run_that_came_to_nothing() -> None:
     assert begun.outcome == InfraFailed(reason=Reason.INFRA, cause="unfinished")
     ended = begun.ending(Refused(reason=Reason.JOB_IMAGE_MISSING))
     assert begun.outcome != ended.outcome
-    document = json.loads(RunRecord.of(JOB, ended).model_dump_json())
+    document = json.loads(RunRecord.of(JOB, ended, "host").model_dump_json())
     assert document["changed"] is None
     assert document["exitCode"] is None
     assert document["tokens"] is None
     assert document["usage"] is None
+    assert document["budgetReserved"] is False
+    assert document["gitRestored"] is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "spent", "reserved"),
+    [
+        (Completed(), True, True),
+        (Refused(reason=Reason.RUNNER_POLICY), True, True),
+        (Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN), True, True),
+        (InfraFailed(reason=Reason.WORKER_LOST), True, True),
+        (InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED), True, False),
+        (InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED), False, False),
+        (Refused(reason=Reason.JOB_IMAGE_MISSING), False, False),
+    ],
+)
+def test_what_may_have_run_counts_as_spent(outcome: Outcome, spent: bool, reserved: bool) -> None:
+    ended = result(outcome).model_copy(update={"spent": spent})
+    assert RunRecord.of(JOB, ended, "host").budget_reserved is reserved
+
+
+def test_a_reader_takes_no_offence_at_keys_of_later_versions() -> None:
+    record = RunRecord.of(JOB, result(Completed()), "host")
+    later = json.loads(record.model_dump_json()) | {"venue": "here", "charged": {}}
+    assert RunRecord.model_validate_json(json.dumps(later)) == record
 
 
 @given(st.dictionaries(st.sampled_from(["total", "cost", "input"]), st.decimals(0, 10**12, places=6), min_size=1))
 def test_tokens_are_json_numbers(tokens: dict[str, Decimal | bool]) -> None:
     given_tokens = Telemetry(tokens={**tokens, "metered": False})
-    record = RunRecord.of(JOB, Result.begin(START, "p", "m").model_copy(update={"telemetry": given_tokens}))
+    record = RunRecord.of(JOB, Result.begin(START, "p", "m").model_copy(update={"telemetry": given_tokens}), "host")
     document = json.loads(record.model_dump_json(), parse_float=Decimal)
     assert document["tokens"].pop("metered") is False
     for name, number in document["tokens"].items():
