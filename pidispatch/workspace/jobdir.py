@@ -1,4 +1,8 @@
-"""The directory of one attempt: what the box is given to read, its outbox, and beside them what is the host's alone."""
+"""The directory of one attempt: what the box is given to read, its outbox, and beside them what is the host's alone.
+
+It is locked while its attempt lives. One that nobody holds was left by a program that was killed, and the next one
+settles it (`pidispatch.runs.sweep`).
+"""
 
 import contextlib
 import itertools
@@ -8,17 +12,25 @@ import secrets
 import shutil
 import stat
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from pidispatch.config.log import log
-from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from pidispatch.workspace.process import program, run_program, search_path
 
 #: Seconds a program may take to remove a directory.
 _REMOVE_S = 60.0
 #: Entries of an outbox that are counted.
 OUTBOX_COUNTED = 10_000
+#: Names in the folder of all job directories: one in use, one being removed, what is kept of one, and the gate that
+#: whoever makes or looks for one passes.
+_LIVE, _GONE, _KEPT, _GATE, _LOCK = "job-", "gone-", "kept-", ".gate", ".lock"
+#: Seconds to wait at the gate, which is never held for longer than a look around.
+_GATE_S = 30.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _DEPLOYMENT = re.compile(r"[0-9a-f]{16}")
 
@@ -36,6 +48,7 @@ class JobDir:
     path: Path
     #: User and group of the job.
     owner: tuple[int, int]
+    lock: FileLock = field(compare=False, repr=False)
 
     @property
     def inputs(self) -> Path:
@@ -56,6 +69,25 @@ class JobDir:
     def outbox(self) -> Path:
         """Mounted writable at `/outbox`."""
         return self.path / "outbox"
+
+    @property
+    def skills(self) -> Path:
+        """What of the repository's `.pi` travels, inside of the inputs."""
+        return self.inputs / "pi"
+
+    @property
+    def guard(self) -> Path:
+        """The notes of the git metadata guard."""
+        return self.path / "guard"
+
+    @property
+    def note(self) -> Path:
+        """What the one who settles a broken-off attempt must know; written right before the container."""
+        return self.path / "attempt.json"
+
+    def kept(self, job_id: str) -> Path:
+        """Where the agent's versions of what was put back are kept, beside this directory and longer than it."""
+        return self.path.with_name(_KEPT + sanitise(job_id))
 
     @property
     def git_dir(self) -> Path:
@@ -118,37 +150,97 @@ def _refuse_swappable(path: Path, variable: str) -> None:
 
 
 def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
-    """A fresh directory for one attempt; what enters the box belongs to the job's user when this process is root."""
+    """A fresh locked directory for one attempt; what enters the box belongs to the job's user when we are root."""
     home = private_folder(jobs_dir, "PI_JOBS_DIR")
     try:
-        job_dir = JobDir(Path(tempfile.mkdtemp(prefix="job-", dir=home)), owner)
+        # Nobody may look for unlocked directories while this one is there and not locked yet.
+        with FileLock(home / _GATE, timeout=_GATE_S, thread_local=False):
+            path = Path(tempfile.mkdtemp(prefix=_LIVE, dir=home))
+            lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
+            lock.acquire()
+        job_dir = JobDir(path, owner, lock)
         for folder in (job_dir.inputs, job_dir.outbox):
             folder.mkdir(mode=0o700)
             job_dir.give(folder)
+    except Timeout:
+        raise InfraError(f"{home / _GATE} stays locked by another process", "job-dir") from None
     except OSError as error:
         raise InfraError(f"the job's directory cannot be made: {error.strerror}", "job-dir") from None
     return job_dir
 
 
+def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
+    """Directories of attempts whose program is gone, each locked by us now. What else was left there is removed.
+
+    A folder that cannot be used holds none: whoever makes a directory there is told why.
+    """
+    if not jobs_dir.is_dir():
+        return []
+    found = []
+    try:
+        home = private_folder(jobs_dir, "PI_JOBS_DIR")
+        with FileLock(home / _GATE, timeout=_GATE_S, thread_local=False):
+            for path in sorted(home.glob(f"{_LIVE}*")):
+                lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
+                with contextlib.suppress(Timeout):
+                    lock.acquire()
+                    found.append(JobDir(path, (os.geteuid(), os.getegid()), lock))
+        for path in home.glob(f"{_GONE}*"):
+            _remove_tree(path)
+    except (Timeout, OSError, DispatchError) as error:
+        log().warning("job_dirs_unreadable", cause=type(error).__name__)
+    return found
+
+
+def release_job_dir(job_dir: JobDir) -> None:
+    """Give up the lock and leave everything where it is, for the next program to settle."""
+    job_dir.lock.release()
+
+
 def remove_job_dir(job_dir: JobDir) -> None:
     """Remove the directory of an attempt; what resists stays, is logged and hides no other error."""
+    # Under its own name and half removed it would look like one to settle.
+    gone = job_dir.path.with_name(_GONE + job_dir.path.name)
+    with contextlib.suppress(OSError):
+        job_dir.path.rename(gone)
+    _remove_tree(gone)
+    job_dir.lock.release()
+
+
+def remove_old_kept(jobs_dir: Path, now: datetime, days: int) -> None:
+    """Remove what was kept of agents' changes for longer than `days` days; 0 keeps it for ever. Never raises."""
+    if days == 0:
+        return
+    oldest = now.timestamp() - days * 86400
     try:
-        shutil.rmtree(job_dir.path)
+        old = [path for path in jobs_dir.glob(f"{_KEPT}*") if path.lstat().st_mtime < oldest]
+    except OSError as error:
+        log().warning("job_dirs_unreadable", cause=type(error).__name__)
+        return
+    for path in old:
+        _remove_tree(path)
+
+
+def _remove_tree(path: Path) -> None:
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
     except (OSError, RecursionError):
-        _remove_by_program(job_dir)
+        _remove_by_program(path)
 
 
-def _remove_by_program(job_dir: JobDir) -> None:
+def _remove_by_program(path: Path) -> None:
     """Remove what an agent closed to us or nested too deep: these programs know no depth and follow no link."""
     env = {"PATH": search_path(), "LC_ALL": "C"}
     try:
         for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            argv = [program(command[0]), *command[1:], "--", str(job_dir.path)]
+            argv = [program(command[0]), *command[1:], "--", str(path)]
             run_program(argv, env=env, cwd=Path("/"), timeout_s=_REMOVE_S, max_bytes=4096)
     except InfraError as error:
-        log().warning("remove_failed", directory=job_dir.path.name, cause=error.cause)
-    if os.path.lexists(job_dir.path):
-        log().warning("job_dir_left", directory=job_dir.path.name)
+        log().warning("remove_failed", directory=path.name, cause=error.cause)
+    if os.path.lexists(path):
+        log().warning("job_dir_left", directory=path.name)
 
 
 def count_outbox(job_dir: JobDir) -> int:

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,14 @@ from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.workspace import jobdir
 from pidispatch.workspace.jobdir import (
     JobDir,
+    abandoned_job_dirs,
     count_outbox,
     deployment_id,
     make_job_dir,
     private_folder,
+    release_job_dir,
     remove_job_dir,
+    remove_old_kept,
     sanitise,
 )
 
@@ -44,7 +48,7 @@ def test_makes_private_folders_whatever_the_mask(jobs: Path) -> None:
         os.umask(before)
     assert [mode(path) for path in (jobs.parent, jobs, job_dir.path, job_dir.inputs, job_dir.outbox)] == [0o700] * 5
     assert job_dir.path.parent == jobs
-    assert sorted(os.listdir(job_dir.path)) == ["job", "outbox"]
+    assert sorted(os.listdir(job_dir.path)) == [".lock", "job", "outbox"]
 
 
 def test_two_attempts_never_share_a_directory(jobs: Path) -> None:
@@ -85,7 +89,7 @@ def test_root_hands_everything_to_the_jobs_owner(jobs: Path, monkeypatch: pytest
     job_dir = make_job_dir(jobs, ME)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "chown", chown)
-    job_dir = JobDir(job_dir.path, (1234, 5678))
+    job_dir = JobDir(job_dir.path, (1234, 5678), job_dir.lock)
     job_dir.give(job_dir.path)
     job_dir.give(job_dir.outbox)
     job_dir.write_inputs("task", "{}")
@@ -327,3 +331,72 @@ def test_a_directory_that_stays_is_logged_by_its_name_alone(
     assert "job_dir_left" in said
     assert job_dir.path.name in said
     assert str(jobs) not in said
+
+
+def test_a_directory_in_use_is_not_abandoned(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    assert abandoned_job_dirs(jobs) == []
+    release_job_dir(job_dir)
+    [found] = abandoned_job_dirs(jobs)
+    assert found == job_dir
+    assert abandoned_job_dirs(jobs) == []
+    remove_job_dir(found)
+    assert os.listdir(jobs) == [".gate"]
+
+
+def test_the_directory_of_a_killed_program_is_abandoned(jobs: Path) -> None:
+    code = """
+import os, sys
+from pathlib import Path
+from pidispatch.workspace.jobdir import make_job_dir
+job_dir = make_job_dir(Path(sys.argv[1]), (os.getuid(), os.getgid()))
+print(job_dir.path, flush=True)
+sys.stdin.readline()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(jobs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        path = Path(process.stdout.readline().strip())
+        assert abandoned_job_dirs(jobs) == []
+        process.kill()
+    assert [found.path for found in abandoned_job_dirs(jobs)] == [path]
+
+
+def test_no_jobs_folder_holds_nothing_abandoned(jobs: Path) -> None:
+    assert abandoned_job_dirs(jobs) == []
+    assert not jobs.exists()
+
+
+def test_a_jobs_folder_that_cannot_be_used_holds_nothing_abandoned(
+    jobs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_job_dir(jobs, ME)
+    (tmp_path / "link").symlink_to(jobs)
+    assert abandoned_job_dirs(tmp_path / "link") == []
+    assert "job_dirs_unreadable" in "".join(capsys.readouterr())
+
+
+def test_what_was_half_removed_is_removed_and_never_settled(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    release_job_dir(job_dir)
+    job_dir.path.rename(jobs / f"gone-{job_dir.path.name}")
+    assert abandoned_job_dirs(jobs) == []
+    assert os.listdir(jobs) == [".gate"]
+
+
+def test_what_is_kept_outlives_its_directory_until_it_is_old(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    kept = job_dir.kept("repeat:a:1")
+    assert kept == jobs / "kept-repeat_a_1"
+    kept.mkdir()
+    (kept / "config").touch()
+    os.utime(kept, (1000.0, 1000.0))
+    remove_job_dir(job_dir)
+    assert abandoned_job_dirs(jobs) == []
+    remove_old_kept(jobs, datetime.fromtimestamp(1000.0 + 86400 * 3, UTC), 0)
+    remove_old_kept(jobs, datetime.fromtimestamp(1000.0 + 86400 * 3, UTC), 3)
+    assert kept.exists()
+    remove_old_kept(jobs, datetime.fromtimestamp(1001.0 + 86400 * 3, UTC), 3)
+    assert not kept.exists()
+    remove_old_kept(jobs / "nowhere", datetime.fromtimestamp(1000.0, UTC), 3)
