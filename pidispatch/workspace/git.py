@@ -72,13 +72,17 @@ class HostGit:
         """The same, with at most `seconds` from now for all calls together."""
         return replace(self, deadline=time.monotonic() + seconds)
 
-    def call(self, *arguments: str, stdin: bytes = b"", checked: bool = True) -> Finished:
+    def call(self, *arguments: str, stdin: bytes = b"", checked: bool = True, max_bytes: int | None = None) -> Finished:
         """One git call with our git directory and the folder as work tree.
 
-        Raises `InfraError` when it cannot be made, and when it fails unless `checked` is false.
+        Of its output `max_bytes` are kept, `limits.git_output_bytes` unless said otherwise. Raises `InfraError` when it
+        cannot be made, and when it fails unless `checked` is false.
         """
+        limits = self._limits_now()
+        if max_bytes is not None:
+            limits = limits.model_copy(update={"git_output_bytes": max_bytes})
         done = _git(
-            self._limits_now(),
+            limits,
             self.git_dir,
             f"--git-dir={self.git_dir}",
             f"--work-tree={self.folder.path}",

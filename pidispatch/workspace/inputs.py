@@ -5,10 +5,15 @@ import json
 from pidispatch.values.job import Job
 
 
-def local_prompt(task: str) -> str:
-    """The user's turn of a local job: where its context lies, then the task as it was written."""
+def local_prompt(task: str, flow: str | None = None) -> str:
+    """The user's turn of a local job: where its context lies, then the task as it was written.
+
+    With a flow it begins with `/skill:<flow> `, which pi replaces by the skill's text; the rest comes below that. The
+    runner asks for the skill before it sends anything when a prompt begins so (docs/explanation/prompt.md).
+    """
+    call = f"/skill:{flow} " if flow else ""
     return (
-        "You work in the git repository at /workspace, which is a person's own folder: edit it in place. "
+        f"{call}You work in the git repository at /workspace, which is a person's own folder: edit it in place. "
         "Where this job comes from is written in /job/event.json.\n\n"
         f"{task}\n"
     )

@@ -3,11 +3,16 @@
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pidispatch.values.job import Job
+from pidispatch.values.job import FLOW_NAME, Job
 from pidispatch.workspace.inputs import local_event, local_prompt
+from pirunner.checks import Answers, check_flow
+from pirunner.environment import parse
+from pirunner.lines import Lines
+from pirunner.refusal import Refusal, RefusalReason
 
 
 @given(st.text(min_size=1))
@@ -21,6 +26,33 @@ def test_the_prompt_says_where_things_are() -> None:
     prompt = local_prompt("task")
     assert "/workspace" in prompt
     assert "/job/event.json" in prompt
+
+
+_FLOWS = st.from_regex(FLOW_NAME, fullmatch=True)
+
+
+@given(_FLOWS, st.text(min_size=1))
+def test_a_flow_is_called_first_and_the_rest_is_as_without_it(flow: str, task: str) -> None:
+    assert local_prompt(task, flow) == f"/skill:{flow} {local_prompt(task)}"
+
+
+@given(_FLOWS, st.text(min_size=1))
+def test_pi_finds_the_flow_in_the_call_and_the_task_behind_it(flow: str, task: str) -> None:
+    """pi takes the skill's name up to the first blank, and hands on what follows without blanks at its ends."""
+    prompt = local_prompt(task, flow)
+    name, _, rest = prompt.removeprefix("/skill:").partition(" ")
+    assert name == flow
+    assert "/job/event.json" in rest.removesuffix(f"{task}\n")
+    assert task.strip() in rest.strip()
+
+
+@pytest.mark.parametrize("loaded", ["other", "fixes"])
+def test_the_runner_insists_on_the_flow_that_the_prompt_calls(loaded: str) -> None:
+    answers = Answers(state={}, models={}, commands={"commands": [{"name": f"skill:{loaded}", "source": "skill"}]})
+    environment = parse({"PI_PROVIDER": "anthropic", "PI_MODEL": "m", "PI_MAX_TURNS": "1", "PI_FLOW": "fix"})
+    with pytest.raises(Refusal) as caught:
+        check_flow(answers, environment, local_prompt("Mend the greeting.", "fix"), Lines("job"))
+    assert caught.value.reason is RefusalReason.FLOW_NOT_LOADED
 
 
 def test_the_event_holds_the_folders_last_part_only() -> None:
