@@ -1,0 +1,184 @@
+"""What is guarded in a folder's git directory, and how it stands: the same look before a run and after it.
+
+Guarded is whatever can make the owner's own git run a program later (docs/explanation/host-git.md, "The guard").
+"""
+
+import contextlib
+import itertools
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pidispatch.workspace.dirfd import directory, facts_of, names_in, read_file
+
+#: Guarded in each git directory: the folder's own, those of its submodules, those of its linked worktrees.
+#: (git's documentation, "gitrepository-layout")
+GUARDED = (
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "info/attributes",
+    "hooks",
+    "remotes",
+    "branches",
+)
+#: Bounds of what is guarded, and of what is looked at after a run.
+MAX_ENTRIES = 20_000
+MAX_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 32
+#: Where further git directories lie in a git directory.
+_NESTS = ("modules", "worktrees")
+#: Directories that are git's own (or Git LFS's, or git-annex's) in a git directory, and never another git directory.
+_OWN = {
+    *("annex", "branches", "hooks", "info", "lfs", "logs", "objects", "rebase-apply", "rebase-merge"),
+    *("refs", "reftable", "remotes", "rr-cache", "sequencer", "svn"),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name as it stands. A name that is absent has no entry."""
+
+    #: `file`, `dir`, `link` or `other`.
+    kind: str
+    #: Permission bits.
+    mode: int
+    uid: int
+    gid: int
+    #: Content of a file or target of a link; `None` for what has none, and where it was not read.
+    content: bytes | None = None
+
+    def same_as(self, other: "Entry | None") -> bool:
+        """Whether it stands like `other`, which was read whole."""
+        if other is None or self.kind != other.kind or self.content != other.content:
+            return False
+        # Only root can give a file to somebody else, and so only root can mend that.
+        owner = os.geteuid() != 0 or (self.uid, self.gid) == (other.uid, other.gid)
+        return owner and (self.kind == "link" or self.mode == other.mode)
+
+
+@dataclass
+class Budget:
+    """What may still be looked at."""
+
+    entries: int = MAX_ENTRIES
+    bytes: int = MAX_BYTES
+    #: The name at which it was used up.
+    used_up: str | None = None
+
+
+@dataclass
+class GitDirs:
+    """Git directories below a folder, by their paths in it."""
+
+    found: list[str] = field(default_factory=list)
+    #: Links, and what lies too deep, where only directories belong.
+    odd: list[str] = field(default_factory=list)
+    #: There was more than could be looked through.
+    partial: bool = False
+
+
+def look(top: int, path: str, budget: Budget, *, unlock: bool = False) -> dict[str, Entry]:
+    """What stands at `path` below the open directory `top`, and below it; empty where it is absent.
+
+    Stops where `budget` is used up. Raises `OSError` where something cannot be entered; `unlock` enters it anyway.
+    """
+    found: dict[str, Entry] = {}
+    parent, name = os.path.split(path)
+    with directory(top, parent, unlock=unlock) as handle:
+        entry = entry_at(handle, name, budget)
+    if entry is None:
+        return found
+    found[path] = entry
+    waiting = [path] if entry.kind == "dir" else []
+    while waiting:
+        here = waiting.pop()
+        if here.count("/") - path.count("/") >= MAX_DEPTH:
+            budget.used_up = budget.used_up or here
+            return found
+        for name, entry in _entries(top, here, budget, unlock=unlock):
+            found[f"{here}/{name}"] = entry
+            if entry.kind == "dir":
+                waiting.append(f"{here}/{name}")
+    return found
+
+
+def entry_at(handle: int, name: str, budget: Budget) -> Entry | None:
+    """How `name` in an open directory stands, `None` where it is absent."""
+    facts = facts_of(handle, name)
+    if facts is None:
+        return None
+    kind, content = "other", None
+    if stat.S_ISDIR(facts.st_mode):
+        kind = "dir"
+    elif stat.S_ISLNK(facts.st_mode):
+        kind, content = "link", os.fsencode(os.readlink(name, dir_fd=handle))
+    elif stat.S_ISREG(facts.st_mode):
+        kind, content = "file", read_file(handle, name, budget.bytes)
+        if facts.st_size > budget.bytes:
+            budget.used_up = budget.used_up or name
+        budget.bytes -= len(content or b"")
+    return Entry(kind, stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid, content)
+
+
+def _entries(top: int, path: str, budget: Budget, *, unlock: bool) -> Iterator[tuple[str, Entry]]:
+    with _entered(top, path, unlock=unlock) as handle:
+        for name in names_in(handle):
+            if budget.entries == 0:
+                budget.used_up = budget.used_up or f"{path}/{name}"
+                return
+            budget.entries -= 1
+            entry = entry_at(handle, name, budget)
+            if entry is not None:
+                yield name, entry
+
+
+@contextlib.contextmanager
+def _entered(top: int, path: str, *, unlock: bool) -> Iterator[int]:
+    with contextlib.ExitStack() as stack:
+        try:
+            handle = stack.enter_context(directory(top, path))
+        except PermissionError:
+            if not unlock:
+                raise
+            # Only now: what can be entered keeps the mode it has.
+            handle = stack.enter_context(directory(top, path, unlock=True))
+        yield handle
+
+
+def git_dirs(top: int, *, unlock: bool = False) -> GitDirs:
+    """The git directories of the folder `top`: `.git`, and in it those of submodules and linked worktrees.
+
+    A submodule's name may hold slashes, so its directory may lie at any depth. Raises `OSError`.
+    """
+    dirs = GitDirs()
+    left = MAX_ENTRIES
+    waiting = [".git"]
+    while waiting:
+        path = waiting.pop()
+        with directory(top, path, unlock=unlock) as handle:
+            # The folder's own may hold any number of names, and only these matter.
+            names = set(_NESTS if path == ".git" else itertools.islice(names_in(handle), left + 1))
+            left -= len(names)
+            if left < 0:
+                dirs.partial = True
+                break
+            whole = path == ".git" or _is_git_dir(names)
+            if whole:
+                dirs.found.append(path)
+            for name in sorted(names - _OWN if whole else names):
+                facts = facts_of(handle, name)
+                mode = facts.st_mode if facts else 0
+                deep = path.count("/") >= MAX_DEPTH
+                if stat.S_ISDIR(mode) and not deep:
+                    waiting.append(f"{path}/{name}")
+                elif stat.S_ISDIR(mode) or (stat.S_ISLNK(mode) and (not whole or name in _NESTS)):
+                    dirs.odd.append(f"{path}/{name}")
+    dirs.found.sort()
+    return dirs
+
+
+def _is_git_dir(names: set[str]) -> bool:
+    return "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)

@@ -1,0 +1,62 @@
+"""Keeps what the agent left in place of something guarded, within bounds, as plain files that nothing runs."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pidispatch.config.log import log
+from pidispatch.workspace.guarded import Entry
+
+#: Bounds of what is kept of one folder; what is beyond them is named and not kept.
+KEPT_FILES = 1000
+KEPT_FILE_BYTES = 1024 * 1024
+KEPT_BYTES = 16 * 1024 * 1024
+
+
+class Keeper:
+    """Writes entries below a directory of the host's own, each at its path in the folder."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._files = KEPT_FILES
+        self._bytes = KEPT_BYTES
+        self._complete = True
+
+    def keep(self, entries: Mapping[str, Entry]) -> None:
+        """Keep what can be kept; never fails, because putting back matters more."""
+        for path, entry in entries.items():
+            content = _as_text(entry)
+            if entry.kind == "dir":
+                continue
+            if content is None or len(content) > min(KEPT_FILE_BYTES, self._bytes) or self._files == 0:
+                self._give_up("bounds")
+                continue
+            self._files -= 1
+            self._bytes -= len(content)
+            try:
+                self._write(self._directory / path, content)
+            except OSError:
+                self._give_up("not-written")
+
+    def _give_up(self, cause: str) -> None:
+        if self._complete:
+            # Once for all: an agent may have made any number of them.
+            log().warning("guard_not_kept", cause=cause)
+        self._complete = False
+
+    def _write(self, path: Path, content: bytes) -> None:
+        # Closed to others with all that is in it.
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Without the mode that the agent gave it: it is for reading only.
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+
+
+def _as_text(entry: Entry) -> bytes | None:
+    if entry.kind == "file":
+        return entry.content
+    if entry.kind == "link":
+        # Kept in words: whoever reads it must not be led away.
+        return b"a link to " + (entry.content or b"") + b"\n"
+    return b"neither a file nor a directory nor a link\n"
