@@ -5,7 +5,7 @@ Calls: https://docker-py.readthedocs.io/en/stable/ and https://docs.docker.com/r
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from docker.models.containers import Container
 from docker.models.networks import Network
 from docker.utils.socket import frames_iter_no_tty
 
+from pidispatch.box.egress import DEFAULT_NAME, LABEL
 from pidispatch.box.faults import ENGINE_FAULTS, fault, is_conflict, never_started, tried
 from pidispatch.box.spec import ContainerSpec, create_arguments
 from pidispatch.config.text import scrub
@@ -25,6 +26,8 @@ from pidispatch.values.reason import Reason
 
 #: Seconds the engine may take for a call of a job's beginning, and for one that watches or ends it.
 _PATIENT_S, _BRISK_S = 60, 10
+_OTHERWISE = "name the right one with PI_EGRESS_PROXY, or set PI_EGRESS=0 to open the network"
+_MISSING = f"bring it up: pi-dispatch egress up; or {_OTHERWISE}"
 
 
 class ImageFacts(Value):
@@ -32,11 +35,15 @@ class ImageFacts(Value):
 
     digest: str
     capabilities: frozenset[str]
+    #: Forges it serves; `None` where it lists none and so shuts none out.
+    forges: frozenset[str] | None = None
 
 
 class EngineFacts(Value):
     """What is known of the engine itself."""
 
+    #: The engine's own id; empty where it gives none.
+    id: str = ""
     here: bool
     #: It said what it is in a form that is understood.
     readable: bool
@@ -65,6 +72,7 @@ class Engine:
     def __init__(self, client: docker.DockerClient, brisk: docker.DockerClient | None = None) -> None:
         self._client = client
         self._brisk = brisk or client
+        self._facts: EngineFacts | None = None
 
     @classmethod
     def connect(cls) -> "Engine":
@@ -86,7 +94,12 @@ class Engine:
         self._brisk.close()
 
     def facts(self) -> EngineFacts:
-        """Where the engine runs and how it maps users. Raises `InfraError`."""
+        """Where the engine runs and how it maps users, asked once. Raises `InfraError`, which is not remembered."""
+        if self._facts is None:
+            self._facts = self._ask_facts()
+        return self._facts
+
+    def _ask_facts(self) -> EngineFacts:
         try:
             info = self._client.info()
         except ENGINE_FAULTS as error:
@@ -95,6 +108,7 @@ class Engine:
         socket = _socket_path()
         owner = _socket_owner(socket)
         return EngineFacts(
+            id=str(info.get("ID", "")) if isinstance(info, dict) else "",
             here=socket is not None,
             readable=isinstance(options, list) or (isinstance(info, dict) and options is None),
             desktop=isinstance(info, dict) and "desktop" in str(info.get("OperatingSystem", "")).lower(),
@@ -111,10 +125,10 @@ class Engine:
             return Refused(reason=Reason.JOB_IMAGE_MISSING, detail=f"there is no image {reference!r} on this engine")
         except ENGINE_FAULTS as error:
             raise fault("the container engine does not answer for the image", error) from None
-        declared = (image.labels.get(names.LABEL_CAPABILITIES) or "").split(",")
         return ImageFacts(
             digest=str(image.id),
-            capabilities=frozenset(part.strip() for part in declared if part.strip()),
+            capabilities=_listed(image.labels, names.LABEL_CAPABILITIES),
+            forges=_listed(image.labels, names.LABEL_FORGES) or None,
         )
 
     def neighbour(self, name: str) -> str | Refused:
@@ -125,15 +139,16 @@ class Engine:
             return Refused(
                 reason=Reason.EGRESS_PROXY_MISSING,
                 detail=f"there is no container {name!r}",
-                remedy="start it, name the right one with PI_EGRESS_PROXY, or set PI_EGRESS=0 to open the network",
+                remedy=_MISSING if name == DEFAULT_NAME else f"start it, or {_OTHERWISE}",
             )
         except ENGINE_FAULTS as error:
             raise fault("the container engine does not answer for the egress proxy", error) from None
         if container.attrs["State"].get("Running") is not True:
+            ours = name == DEFAULT_NAME or LABEL in container.labels
             return Refused(
                 reason=Reason.EGRESS_PROXY_STOPPED,
                 detail=f"the container {name!r} is not running",
-                remedy=f"start it: docker start {name}",
+                remedy="start it: pi-dispatch egress up" if ours else f"start it: docker start {name}",
             )
         return str(container.id)
 
@@ -163,9 +178,13 @@ class Engine:
 
     def remove_network(self, network: Network, neighbour: str) -> str | None:
         """Disconnect the neighbour and remove the network; returns what failed, if anything did."""
+        return self.remove_network_named(str(network.id), neighbour)
+
+    def remove_network_named(self, network: str, neighbour: str) -> str | None:
+        """Like `remove_network`, by the network's id or name; one that is not there is no failure."""
         api = self._brisk.api
-        left = tried(lambda: api.disconnect_container_from_network(neighbour, str(network.id), force=True))
-        return tried(lambda: api.remove_network(str(network.id))) or left
+        left = tried(lambda: api.disconnect_container_from_network(neighbour, network, force=True))
+        return tried(lambda: api.remove_network(network)) or left
 
     def create(self, spec: ContainerSpec) -> Container:
         """Create the container of `spec`; nothing is pulled. Raises `InfraError` (never started)."""
@@ -216,6 +235,15 @@ class Engine:
         result = self._client.api.wait(str(container.id), timeout=None, condition="next-exit")
         return int(result["StatusCode"])
 
+    def find(self, name: str) -> Container | None:
+        """The container `name`, in any state. Raises `InfraError`."""
+        try:
+            return self._client.containers.get(name)
+        except docker.errors.NotFound:
+            return None
+        except ENGINE_FAULTS as error:
+            raise fault(f"the container engine does not answer for {name}", error) from None
+
     def state(self, container: Container) -> State:
         """The container's state now. Raises docker-py's own faults."""
         found: dict[str, Any] = self._brisk.api.inspect_container(str(container.id))["State"]
@@ -243,6 +271,11 @@ def _frames(socket: Any) -> Iterator[bytes]:
         if (response := getattr(socket, "_response", None)) is not None:
             response.close()
         socket.close()
+
+
+def _listed(labels: Mapping[str, str], name: str) -> frozenset[str]:
+    """The words of a comma-separated label; none for a label that is absent or empty."""
+    return frozenset(part.strip() for part in (labels.get(name) or "").split(",") if part.strip())
 
 
 def _endpoint() -> str:

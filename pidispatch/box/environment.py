@@ -18,12 +18,15 @@ def job_environment(
     neighbour: str | None,
     forward: Iterable[str],
     environ: Mapping[str, str],
+    stored: Mapping[str, str] | None = None,
+    flow: str | None = None,
 ) -> dict[str, str]:
     """The variables of one job; later steps win over earlier ones.
 
     `environ` is the environment of this process, of which only the provider's credential and the names in `forward`
-    are looked at. `neighbour` is the container that answers as proxy, `None` for a job with an open network. No
-    variable is ever set to an empty text: absent means absent (docs/explanation/box.md).
+    are looked at. `stored` is the key that pi keeps itself, used where `environ` holds none. `neighbour` is the
+    container that answers as proxy, `None` for a job with an open network. `flow` is the skill that the job follows.
+    No variable is ever set to an empty text: absent means absent (docs/explanation/box.md).
     """
     env = {
         "PI_PROVIDER": provider,
@@ -34,7 +37,9 @@ def job_environment(
     }
     if max_tokens is not None:
         env["PI_MAX_TOKENS"] = str(max_tokens)
-    env |= credential(provider, environ)
+    if flow:
+        env["PI_FLOW"] = flow
+    env |= credential(provider, environ) or dict(stored or {})
     env |= {name: environ[name] for name in forward if environ.get(name)}
     if neighbour is not None:
         env |= proxy_environment(neighbour)

@@ -1,7 +1,7 @@
 """One container from its creation to its removal: who watches it, what ends it, and what came of it."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import docker.errors
@@ -29,6 +29,10 @@ _RETRY_S = 0.25
 _KEPT_LINES = 100
 
 
+#: Takes the output of a job as it comes.
+Sink = Callable[[bytes], None]
+
+
 class Neighbour(Value):
     """The one container a job can reach."""
 
@@ -50,6 +54,8 @@ class ContainerEnd(Value):
     tail: str = ""
     #: Seconds from start to end; `None` when it was not started.
     seconds: float | None = None
+    #: It may still be there, and even run: the engine did not say that it is gone.
+    left: bool = False
 
 
 def run_container(
@@ -60,21 +66,24 @@ def run_container(
     abort: Abort,
     progress: ProgressSink,
     clock: Clock,
+    sink: Sink | None = None,
 ) -> ContainerEnd:
     """Run the container of `spec`, and remove it and its network whatever happens.
 
-    Without a `neighbour` the job is on the engine's default network. Raises `InfraError` with the cause
-    `container-never-started` when nothing ran.
+    Without a `neighbour` the job is on the engine's default network. `sink` gets all its output and may not raise.
+    Raises `InfraError` with the cause `container-never-started` when nothing ran.
     """
     if abort.reason is not None:
         return ContainerEnd(code=_ABORTED_CODE, aborted=abort.reason)
     with _network(engine, spec, neighbour):
         container = engine.create(spec)
+        failed: str | None = None
         try:
-            return _Run(engine, container, spec, abort, progress, clock).result()
+            end = _Run(engine, container, spec, abort, progress, clock, sink).result()
         finally:
             if failed := engine.remove(container):
                 log().warning("remove_container_failed", jobId=_job(spec), fault=failed)
+        return end.model_copy(update={"left": failed is not None})
 
 
 @contextmanager
@@ -107,6 +116,7 @@ class _Run:
         abort: Abort,
         progress: ProgressSink,
         clock: Clock,
+        sink: Sink | None,
     ) -> None:
         self._engine = engine
         self._container = container
@@ -116,6 +126,7 @@ class _Run:
         self._progress = progress
         self._clock = clock
         self._tail = Tail(spec.limits, progress)
+        self._sink = sink
         self._changed = threading.Event()
         self._code: int | None = None
         self._lost: str | None = None
@@ -219,6 +230,8 @@ class _Run:
         try:
             for chunk in output:
                 self._tail.write(chunk)
+                if self._sink is not None:
+                    self._sink(chunk)
         except ENGINE_FAULTS as error:
             log().debug("output_lost", jobId=self._job, fault=describe(error))
         # The end of the output is not the end of the job, but a reason to look.

@@ -39,18 +39,10 @@ def decide_user(facts: HostFacts, *, any_uid: bool) -> JobUser | Refused:
     """
     if not facts.linux or not facts.engine_is_here:
         return IMAGE_USER
-    if refusal := _engine_refusal(facts):
+    if refusal := refuse_mapping(facts):
         return refusal
-    if facts.euid == 0:
-        if facts.folder_uid == 0:
-            return _unmappable(
-                "folder-owned-by-root",
-                "the folder belongs to root, and a job never runs as root",
-                "chown -R USER FOLDER, or run pi-dispatch as the user who owns it",
-            )
-        uid, gid = facts.folder_uid, facts.folder_gid
-    else:
-        uid, gid = facts.euid, facts.egid
+    root = facts.euid == 0
+    uid, gid = (facts.folder_uid, facts.folder_gid) if root else (facts.euid, facts.egid)
     if uid == IMAGE_USER.uid:
         return IMAGE_USER
     if not any_uid:
@@ -58,7 +50,22 @@ def decide_user(facts: HostFacts, *, any_uid: bool) -> JobUser | Refused:
     return _worker_user(facts, uid, gid)
 
 
-def _engine_refusal(facts: HostFacts) -> Refused | None:
+def refuse_mapping(facts: HostFacts) -> Refused | None:
+    """What rules a user out whatever the image: how the engine maps users, and a folder of root's."""
+    if not facts.linux or not facts.engine_is_here:
+        return None
+    if refusal := _refuse_engine(facts):
+        return refusal
+    if facts.euid == 0 and facts.folder_uid == 0:
+        return _unmappable(
+            "folder-owned-by-root",
+            "the folder belongs to root, and a job never runs as root",
+            "chown -R USER FOLDER, or run pi-dispatch as the user who owns it",
+        )
+    return None
+
+
+def _refuse_engine(facts: HostFacts) -> Refused | None:
     rootless_socket = facts.socket_uid is not None and facts.socket_uid == facts.euid != 0
     options = {part for option in facts.security_options for part in option.split(",")}
     if not facts.readable:

@@ -26,7 +26,14 @@ def plain_spec(image: str, folder: Path, *, limits: Limits | None = None, networ
 
 
 def agent_spec(
-    image: str, mounts: Mapping[str, Path], *, model: str, neighbour: str, key: str, user: JobUser, flow: str = ""
+    image: str,
+    mounts: Mapping[str, Path],
+    *,
+    model: str,
+    neighbour: str,
+    key: str,
+    user: JobUser,
+    flow: str | None = None,
 ) -> ContainerSpec:
     """A job of the real agent, with the scripted model `model` behind `neighbour`."""
     name = f"pi-job-test-{secrets.token_hex(6)}"
@@ -40,9 +47,8 @@ def agent_spec(
         neighbour=neighbour,
         forward=(),
         environ={"ANTHROPIC_API_KEY": key},
+        flow=flow,
     )
-    if flow:
-        env["PI_FLOW"] = flow
     return _spec(name, image, mounts, user=user, env=env, limits=Limits(), network=True)
 
 

@@ -73,6 +73,12 @@ def test_a_token_cap_is_written_only_when_there_is_one() -> None:
     assert environment(max_tokens=9)["PI_MAX_TOKENS"] == "9"
 
 
+def test_a_flow_is_written_only_when_there_is_one() -> None:
+    assert "PI_FLOW" not in environment()
+    assert "PI_FLOW" not in environment(environ={"PI_FLOW": "evil"})
+    assert environment(flow="fix")["PI_FLOW"] == "fix"
+
+
 @given(
     provider=st.sampled_from([*KEY_VARIABLES, "unknown"]),
     host=st.dictionaries(st.sampled_from(["A", "B", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "HTTP_PROXY"]), st.text()),

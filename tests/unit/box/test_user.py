@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pidispatch.box.environment import job_environment
 from pidispatch.box.spec import IMAGE_USER, JobUser
-from pidispatch.box.user import HostFacts, decide_user
+from pidispatch.box.user import HostFacts, decide_user, refuse_mapping
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 
@@ -89,6 +89,23 @@ def test_what_cannot_be_mapped_says_why_and_what_to_do(changes: dict[str, Any], 
     assert isinstance(found, Refused)
     assert found.detail
     assert found.remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"security_options": ("name=userns",)}, "userns-remap"),
+        ({"euid": 0, "folder_uid": 0}, "folder-owned-by-root"),
+    ],
+)
+def test_what_no_image_can_mend_is_told_before_the_image(changes: dict[str, Any], cause: str) -> None:
+    assert refused(refuse_mapping(facts(**changes))) == (Reason.JOB_USER_UNMAPPABLE, cause)
+    assert refuse_mapping(facts(**changes, engine_is_here=False)) is None
+
+
+def test_what_an_image_may_mend_waits_for_it() -> None:
+    assert refuse_mapping(facts()) is None
+    assert refuse_mapping(facts(egid=0)) is None
 
 
 def test_an_engine_elsewhere_uses_the_images_user() -> None:
