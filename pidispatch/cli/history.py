@@ -1,0 +1,100 @@
+"""What the verbs that look back share: where the records lie, which run is meant, and how a value is written."""
+
+from datetime import datetime
+from decimal import Decimal
+
+import click
+from rich.console import Console
+
+from pidispatch.config.settings import load_settings
+from pidispatch.config.text import printable
+from pidispatch.runs.records import History, RecordStore
+from pidispatch.values.record import RunRecord
+
+#: What stands for a value that is not there.
+NOTHING = "-"
+#: Files without a record, and candidates for an id, that are named one by one.
+_NAMED = 10
+#: From here on a number says only how large it is: a box can claim any, and a list must stay readable.
+_READABLE = 10**12
+
+
+def open_store() -> RecordStore:
+    """The records of this deployment. Raises `ConfigError`."""
+    return RecordStore(load_settings().logs_dir)
+
+
+def note(console: Console, text: str) -> None:
+    """One line beside the result, as it stands."""
+    console.print(text, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def tell_unreadable(console: Console, store: RecordStore, history: History) -> None:
+    """Name the files that hold no record."""
+    for found in history.unreadable[:_NAMED]:
+        note(console, f"{printable(found.file)} in {printable(str(store.folder))} {printable(found.why)}; left out")
+    if (more := len(history.unreadable) - _NAMED) > 0:
+        note(console, f"{more} more files there hold no record; left out")
+
+
+def the_run(store: RecordStore, asked: str, console: Console) -> RunRecord:
+    """The one run that an id, or the beginning of one, means. Raises `click.ClickException` where none or many do."""
+    if not asked:
+        raise click.UsageError("JOBID is empty; pi-dispatch runs lists the ids")
+    if record := store.find(asked):
+        return record
+    history = store.all()
+    tell_unreadable(console, store, history)
+    found = [record for record in history.records if record.job_id.startswith(asked)]
+    if not found:
+        raise click.ClickException(
+            f"no record of a run {printable(asked)!r} lies in {printable(str(store.folder))} (PI_LOGS_DIR). "
+            "The runs there are listed by: pi-dispatch runs"
+        )
+    if len(found) > 1:
+        ids = ", ".join(printable(record.job_id) for record in found[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise click.ClickException(f"{printable(asked)!r} begins the ids of {len(found)} runs: {ids}{more}; write more")
+    return found[0]
+
+
+def text(value: object) -> str:
+    """Text or a fixed word as it may be printed."""
+    return NOTHING if value is None else printable(str(value))
+
+
+def instant(value: datetime | None, timespec: str = "minutes") -> str:
+    """An instant in UTC, as `2030-01-02 03:04Z`."""
+    return NOTHING if value is None else f"{value.replace(tzinfo=None).isoformat(' ', timespec)}Z"
+
+
+def count(value: Decimal | bool | int | None) -> str:
+    """A whole number with separators."""
+    if value is None or isinstance(value, bool):
+        return NOTHING
+    number = Decimal(value)
+    return f"{int(number):,}" if abs(number) < _READABLE else f"{number:.1e}"
+
+
+def cost(value: Decimal | bool | None) -> str:
+    """US dollars with four decimals."""
+    if value is None or isinstance(value, bool):
+        return NOTHING
+    return f"${value:.4f}" if abs(value) < _READABLE else f"${value:.1e}"
+
+
+def switch(value: bool | None) -> str:
+    """`yes` or `no`."""
+    return NOTHING if value is None else "yes" if value else "no"
+
+
+def chain(record: RunRecord) -> str:
+    """`d<n>` for a run that another run asked for."""
+    return f"d{count(record.chain_depth)}" if record.chain_depth is not None and record.chain_depth > 0 else NOTHING
+
+
+def replica(record: RunRecord) -> str:
+    """`r<i>/<n>` for one of several runs of the same task."""
+    if record.replica is None or record.replicas is None:
+        return NOTHING
+    return f"r{count(record.replica)}/{count(record.replicas)}"

@@ -1,0 +1,172 @@
+"""`pi-dispatch runs`: the runs there were, newest first."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final, get_args
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pidispatch.cli import history as view
+from pidispatch.cli.options import POSITIVE_INT, Strict
+from pidispatch.cli.view import QuietConsole, error_console
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.text import printable
+from pidispatch.values.reason import Reason
+from pidispatch.values.record import RunRecord
+
+#: Runs that are shown to a person who does not say how many.
+DEFAULT_ROWS: Final = 50
+#: In this order, whatever a run has of them.
+COLUMNS: Final = (
+    "JOB ID",
+    "TARGET",
+    "FLOW",
+    "OUTCOME",
+    "REASON",
+    "TURNS",
+    "TOKENS",
+    "COST",
+    "CHAIN",
+    "REPLICA",
+    "ENDED",
+    "CHANGED",
+)
+#: Columns whose text may be cut where a terminal is too narrow.
+_CUT: Final = ("TARGET", "FLOW", "REASON")
+_OUTCOMES: Final[tuple[str, ...]] = get_args(RunRecord.model_fields["outcome"].annotation)
+_STYLES: Final = {"completed": "green", "policy": "yellow", "failed": "red"}
+_BACK = re.compile(r"([1-9][0-9]{0,4})([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+#: Wider than any table, so that nothing is cut where no person looks.
+_PIPE_COLUMNS = 100_000
+
+
+def since(value: object) -> timedelta | datetime:
+    """How far back, or from when on. An instant without a zone is in UTC. Raises `ValueError`."""
+    if back := _BACK.fullmatch(str(value)):
+        return timedelta(**{_UNITS[back[2]]: int(back[1])})
+    try:
+        instant = datetime.fromisoformat(str(value))
+        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is no time: write 30m, 24h, 7d, 2030-01-31 or 2030-01-31T12:00Z") from None
+
+
+def _outcome(value: object) -> str:
+    return _one_of(str(value), _OUTCOMES, "outcome", f"One of: {', '.join(_OUTCOMES)}")
+
+
+def _one_of(value: str, known: Iterable[str], what: str, else_: str) -> str:
+    tokens = sorted(set(known))
+    if value in tokens:
+        return value
+    near = difflib.get_close_matches(value, tokens, n=1)
+    raise ValueError(f"is no {what}; did you mean {near[0]}?" if near else f"is no {what}. {else_}")
+
+
+@click.command()
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the records as one JSON array, all unless --limit is given."
+)
+@click.option("--since", "since_", type=Strict("time", since), metavar="TIME", help="Ended since: 30m, 24h, 7d or ISO.")
+@click.option("--outcome", type=Strict("outcome", _outcome), metavar="O", help="completed, policy or failed.")
+@click.option("--reason", metavar="TOKEN", help="One reason; docs/reference/reasons.md has them.")
+@click.option("--limit", type=POSITIVE_INT, help=f"Most runs to show. Default: {DEFAULT_ROWS}.")
+def runs(
+    as_json: bool, since_: timedelta | datetime | None, outcome: str | None, reason: str | None, limit: int | None
+) -> int:
+    """List the runs on record, newest first. Times are in UTC."""
+    store, notes = view.open_store(), error_console()
+    history = store.all()
+    view.tell_unreadable(notes, store, history)
+    _check_reason(reason, history.records)
+    floor = SystemClock().now() - since_ if isinstance(since_, timedelta) else since_
+    chosen = select(history.records, floor, outcome, reason or None)
+    shown = chosen[: limit or (None if as_json else DEFAULT_ROWS)]
+    if as_json:
+        click.echo(json.dumps([record.model_dump(mode="json") for record in shown], indent=2))
+    elif shown:
+        show_table(QuietConsole(), shown)
+    if not chosen:
+        none = "no run on record is like that" if history.records else "no runs yet"
+        view.note(notes, f"{none}; looked in {printable(str(store.folder))}")
+    elif len(shown) < len(chosen):
+        view.note(notes, f"{len(chosen) - len(shown)} more; all of them: --limit {len(chosen)}")
+    return 0
+
+
+def _check_reason(reason: str | None, records: Iterable[RunRecord]) -> None:
+    if not reason:
+        return
+    there = {record.reason for record in records if record.reason}
+    # A record of a later version can carry one that this version does not declare.
+    try:
+        _one_of(reason, {*Reason, *there}, "reason", f"On record here: {', '.join(sorted(there)) or 'none'}")
+    except ValueError as error:
+        raise click.BadParameter(printable(f"{reason!r} {error}"), param_hint="'--reason'") from None
+
+
+def select(
+    records: Iterable[RunRecord], floor: datetime | None, outcome: str | None, reason: str | None
+) -> list[RunRecord]:
+    """The records that ended at `floor` or later, so and for this reason; `None` asks for nothing."""
+    return [
+        record
+        for record in records
+        if (outcome is None or record.outcome == outcome)
+        and (reason is None or record.reason == reason)
+        and (floor is None or ((ended := record.ended_at or record.started_at) is not None and ended >= floor))
+    ]
+
+
+def show_table(console: Console, records: Iterable[RunRecord]) -> None:
+    """One row a run: one line where it has room, two where it has not, and never cut where no person looks."""
+    rows = [_cells(record) for record in records]
+    table = _table(rows, 1)
+    if not console.is_terminal:
+        console.width = _PIPE_COLUMNS
+    elif console.measure(table, options=console.options.update(max_width=_PIPE_COLUMNS)).maximum > console.width:
+        table = _table(rows, 2)
+    console.print(table)
+
+
+def _table(rows: list[list[Text]], lines: int) -> Table:
+    """A table of `rows`, each on so many lines."""
+    per_line = len(COLUMNS) // lines
+    table = Table(box=None, pad_edge=False, padding=(0, 2 // lines, 0, 0))
+    for place in range(per_line):
+        names = COLUMNS[place::per_line]
+        cut = any(name in _CUT for name in names)
+        table.add_column("\n".join(names), no_wrap=not cut, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text("\n", no_wrap=True, overflow="ellipsis").join(row[i::per_line]) for i in range(per_line)))
+    return table
+
+
+def _cells(record: RunRecord) -> list[Text]:
+    tokens = record.tokens or {}
+    plain = {
+        "JOB ID": view.text(record.job_id),
+        "TARGET": view.text(record.target),
+        "FLOW": view.text(record.flow),
+        "OUTCOME": record.outcome,
+        "REASON": view.text(record.reason),
+        "TURNS": view.count(record.turns),
+        "TOKENS": view.count(tokens.get("total")),
+        "COST": view.cost(tokens.get("cost")),
+        "CHAIN": view.chain(record),
+        "REPLICA": view.replica(record),
+        "ENDED": view.instant(record.ended_at),
+        "CHANGED": view.switch(record.changed),
+    }
+    styles = {"OUTCOME": _STYLES[record.outcome]}
+    if record.changed is False:
+        # A run that did nothing must not look like a success.
+        styles["CHANGED"] = "bold reverse yellow"
+    return [Text(plain[name], style=styles.get(name, "")) for name in COLUMNS]
