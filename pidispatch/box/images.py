@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pidispatch.box.image_checks import Check, verify
+from pidispatch.config import allowlist
 from pidispatch.config.text import printable
 from pidispatch.image import CONTEXTS, Context, context_path
 from pidispatch.values.errors import ConfigError, InfraError
@@ -29,11 +30,13 @@ __all__ = [
     "build_context_tar",
     "build_image",
     "context_files",
+    "egress_context_tar",
     "engine_faults",
     "inputs_digest",
     "pack",
     "pi_version",
     "render",
+    "require_present",
     "verify",
 ]
 
@@ -86,6 +89,12 @@ def build_context_tar(context: Context) -> bytes:
     return pack(context_files(context_path(context)))
 
 
+def egress_context_tar() -> bytes:
+    """The build context of the egress proxy, with the grammar of its lists beside its own files."""
+    grammar = Path(allowlist.__file__)
+    return pack({**context_files(context_path("egress")), grammar.name: grammar})
+
+
 def inputs_digest(contexts: Iterable[Context] = CONTEXTS) -> str:
     """SHA-256, in hex, over everything of ours that goes into the image."""
     digest = hashlib.sha256()
@@ -126,7 +135,7 @@ def build(client: "DockerClient", tag: str, base: str | None = None, progress: P
         progress(f"building {base} (needs a network)")
         build_image(client, build_context_tar("base"), base, progress=progress)
     else:
-        _require_present(client, base)
+        require_present(client, base)
     progress(f"building {tag}")
     return build_image(client, build_context_tar("job"), tag, {"BASE": base}, network="none", progress=progress)
 
@@ -187,7 +196,8 @@ def _base_tag() -> str:
     return f"pi-job-base:{pi_version()}"
 
 
-def _require_present(client: "DockerClient", reference: str) -> None:
+def require_present(client: "DockerClient", reference: str) -> None:
+    """Refuse (`ConfigError`) a base that is not on the engine: a build would try to pull it."""
     from docker.errors import ImageNotFound
 
     with engine_faults(f"look up {reference}"):

@@ -2,14 +2,16 @@
 
 `base/` makes what needs a network (Node, Debian packages, the pi agent); `job/` puts the runner, the guardrails and the
 user on any such base and needs none. The runner is a program of its own inside the image: it imports nothing of
-this package, and nothing imports it. What an image must hold is described in docs/reference/job-image.md.
+this package, and nothing imports it. What an image must hold is described in docs/reference/job-image.md. `egress/` is
+another image: the proxy that is every job's neighbour (docs/explanation/egress.md).
 """
 
 from pathlib import Path
 from typing import Final, Literal
 
-Context = Literal["base", "job"]
+Context = Literal["base", "job", "egress"]
 
+#: Those that the job image is made from.
 CONTEXTS: Final[tuple[Context, ...]] = ("base", "job")
 
 

@@ -1,7 +1,8 @@
-"""Makes the images of the tests and the demo, each once: `python tests/image/assemble.py [job|model|probe|all]`.
+"""Makes the images of the tests and the demo, each once: `python tests/image/assemble.py [job|model|probe|egress|all]`.
 
 Every reference is named by the hash of what goes into the image, so nothing is made twice and nothing stale is used.
-Prints `JOB_IMAGE=...`, `MODEL_IMAGE=...`, `PROBE_IMAGE=...`; progress goes to the standard error.
+Prints `JOB_IMAGE=...`, `MODEL_IMAGE=...`, `PROBE_IMAGE=...`, `EGRESS_IMAGE=...` (the base of the proxy's image);
+progress goes to the standard error.
 """
 
 import fcntl
@@ -24,7 +25,7 @@ from pidispatch.box import images
 from pidispatch.image import context_path
 from pidispatch.values.errors import DispatchError
 from tests.image import base as offline
-from tests.image import debian, probe
+from tests.image import debian, egress, probe
 
 _HERE: Final = Path(__file__).resolve().parent
 _MODEL: Final = _HERE.parent / "fakes" / "model"
@@ -71,6 +72,25 @@ def ensure_probe(client: docker.DockerClient) -> str:
             client.api.import_image_from_data(content, repository=repository, tag=tag, changes=changes)
 
     return _ensure(client, ref, make)
+
+
+def ensure_egress_base(client: docker.DockerClient) -> str:
+    """Debian with squid and Python, for `pi-dispatch egress up --base`: `pi-test-egress-base:<hash>`."""
+    try:
+        release = debian.codename()
+    except debian.CannotMakeError:
+        release = "published"
+    ref = f"pi-test-egress-base:{egress.inputs_digest(release, client.version()['Arch'])[:16]}"
+    return _ensure(client, ref, lambda: _make_egress_base(client, ref))
+
+
+def _make_egress_base(client: docker.DockerClient, ref: str) -> None:
+    repository, tag = ref.split(":")
+    try:
+        egress.assemble(client, repository, tag, _say)
+    except debian.CannotMakeError as missing:
+        _say(f"{missing}; building on the published base instead, which needs a registry")
+        images.build_image(client, images.egress_context_tar(), ref, progress=_say)
 
 
 def _make_base(client: docker.DockerClient, ref: str) -> None:
@@ -123,10 +143,10 @@ def _say(line: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    makers = {"job": ensure_job, "model": ensure_model, "probe": ensure_probe}
+    makers = {"job": ensure_job, "model": ensure_model, "probe": ensure_probe, "egress": ensure_egress_base}
     wanted = arguments or ["all"]
     if len(wanted) != 1 or wanted[0] not in {*makers, "all"}:
-        _say("usage: assemble.py [job|model|probe|all]")
+        _say("usage: assemble.py [job|model|probe|egress|all]")
         return 1
     try:
         client = docker.from_env(timeout=600)

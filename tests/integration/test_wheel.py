@@ -9,7 +9,9 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.image.assemble import ensure_base
+from pidispatch.box.egress import out_network
+from tests.image.assemble import ensure_base, ensure_egress_base
+from tests.support.engine import left_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,3 +66,18 @@ def test_it_builds_an_image_that_holds_what_it_claims(
         assert "holds what it claims" in call(installed / "pi-dispatch", "image", "verify", tag, cwd=tmp_path)
     finally:
         engine.images.remove(tag, force=True)
+
+
+def test_it_brings_the_egress_proxy_up_and_down(installed: Path, tmp_path: Path, engine: docker.DockerClient) -> None:
+    name = f"pi-test-egress-wheel-{os.getpid()}"
+    program: list[str | Path] = [installed / "pi-dispatch", "egress"]
+    variables = {"PI_EGRESS_PROXY": name, "PI_EGRESS_DIR": str(tmp_path / "egress")}
+    try:
+        up = call(*program, "up", "--base", ensure_egress_base(engine), cwd=tmp_path, **variables)
+        assert up.startswith(f"{name} is up\n")
+        assert "  api.anthropic.com\n" in up
+        assert "runs and accepts" in call(*program, "status", cwd=tmp_path, **variables)
+        assert left_of(engine, out_network(name)) == [out_network(name)]
+    finally:
+        call(*program, "down", cwd=tmp_path, **variables)
+    assert left_of(engine, name) == []

@@ -7,21 +7,27 @@ from pathlib import Path
 
 import docker
 from docker.models.containers import Container
+from docker.models.networks import Network
 
 from tests.fakes.model.log import RequestLog
 from tests.fakes.model.scenarios import CATALOGUE
 
 #: Seconds the container may take to listen.
 UP_S = 30
+#: The host by which the overlay names it.
+MODEL_HOST = "model.test"
 #: US dollars per million tokens, as the overlay says them and tests reckon with them.
 PRICES = {"input": 1, "output": 5, "cacheRead": 0.1, "cacheWrite": 1.25}
 
 
 class ModelContainer:
-    """A running scripted model. `name` is what `PI_EGRESS_PROXY` is set to."""
+    """A running scripted model: a job's one neighbour, whose `name` is `PI_EGRESS_PROXY`, or a host behind a proxy."""
 
-    def __init__(self, client: docker.DockerClient, image: str, folder: Path) -> None:
-        """Start it; its request log lies in `folder`, which must exist."""
+    def __init__(self, client: docker.DockerClient, image: str, folder: Path, behind: str | None = None) -> None:
+        """Start it; its request log lies in `folder`, which must exist.
+
+        `behind`: a network on which it is the host `model.test`, by plain HTTP on port 443.
+        """
         self.name = f"pi-test-model-{secrets.token_hex(4)}"
         self._client = client
         logs = folder / "model-log"
@@ -29,14 +35,15 @@ class ModelContainer:
         logs.chmod(0o777)
         self.log = RequestLog(logs / "requests.jsonl")
         # Without a network of its own it could not be connected to another one later.
-        self._network = client.networks.create(
-            f"{self.name}-net", internal=True, options={"com.docker.network.bridge.inhibit_ipv4": "true"}
-        )
+        self._network = None if behind else self._own_network()
+        network = behind or f"{self.name}-net"
+        aliases = [MODEL_HOST] if behind else []
         self.container: Container = client.containers.create(
             image,
-            ["--listen", "0.0.0.0:3128", "--log", "/log/requests.jsonl"],
+            ["--listen", f"0.0.0.0:{443 if behind else 3128}", "--log", "/log/requests.jsonl"],
             name=self.name,
-            network=self._network.name,
+            network=network,
+            networking_config={network: client.api.create_endpoint_config(aliases=aliases)},
             mounts=[docker.types.Mount("/log", str(logs), type="bind")],
             read_only=True,
             cap_drop=["ALL"],
@@ -45,6 +52,11 @@ class ModelContainer:
         )
         self.container.start()
         self._await_listening()
+
+    def _own_network(self) -> Network:
+        return self._client.networks.create(
+            f"{self.name}-net", internal=True, options={"com.docker.network.bridge.inhibit_ipv4": "true"}
+        )
 
     def _await_listening(self) -> None:
         # Asked again and again, since the SDK leaves the connection of a followed log open.
@@ -61,7 +73,8 @@ class ModelContainer:
     def remove(self) -> None:
         """End and remove it and its network."""
         self.container.remove(force=True, v=True)
-        self._network.remove()
+        if self._network is not None:
+            self._network.remove()
 
 
 def write_overlay(folder: Path, models: Iterable[str] = CATALOGUE) -> Path:
@@ -69,8 +82,8 @@ def write_overlay(folder: Path, models: Iterable[str] = CATALOGUE) -> Path:
     rows = [{"id": model, "contextWindow": 128000, "maxTokens": 4096, "cost": PRICES} for model in models]
     document = {
         "providers": {
-            "anthropic": {"baseUrl": "http://model.test:443", "api": "anthropic-messages", "models": rows},
-            "openai": {"baseUrl": "http://model.test:443/v1", "api": "openai-completions", "models": rows},
+            "anthropic": {"baseUrl": f"http://{MODEL_HOST}:443", "api": "anthropic-messages", "models": rows},
+            "openai": {"baseUrl": f"http://{MODEL_HOST}:443/v1", "api": "openai-completions", "models": rows},
         }
     }
     folder.mkdir()
