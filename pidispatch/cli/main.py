@@ -17,8 +17,12 @@ from pidispatch.values.errors import DispatchError
 
 #: Verb -> (module and name of its command, one line of help). Help is shown without loading any of them.
 VERBS: Final[dict[str, tuple[str, str]]] = {
+    "egress": ("pidispatch.cli.egress:egress", "Run the proxy by which jobs reach the allowed hosts."),
     "image": ("pidispatch.cli.image:image", "Build and verify the image that jobs run in."),
+    "logs": ("pidispatch.cli.logs:logs", "Print the kept output of a run."),
     "run": ("pidispatch.cli.run:run", "Run the agent on a folder, now, and show what it did."),
+    "runs": ("pidispatch.cli.runs:runs", "List the runs there were."),
+    "show": ("pidispatch.cli.show:show", "Show one run in full."),
 }
 
 

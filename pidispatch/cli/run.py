@@ -1,5 +1,6 @@
 """`pi-dispatch run`: one job in the foreground, and how it went."""
 
+import functools
 import json
 import os
 import secrets
@@ -16,13 +17,17 @@ from rich.console import Console
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
-from pidispatch.cli.options import IMAGE_REFERENCE, PLAIN_TEXT, POSITIVE_INT
-from pidispatch.cli.view import QuietConsole, error_console, progress_view, show_result
+from pidispatch.cli.options import FLOW, IMAGE_REFERENCE, PLAIN_TEXT, POSITIVE_INT
+from pidispatch.cli.view import QuietConsole, error_console, progress_view, say_settled, show_result
 from pidispatch.config.clock import SystemClock
+from pidispatch.config.host import host_name
 from pidispatch.config.log import configure_log
-from pidispatch.config.settings import Settings, load_settings
+from pidispatch.config.settings import Settings, load_settings, refuse_unserved_bounds
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.classify import exit_code
+from pidispatch.runs.records import RecordStore
+from pidispatch.runs.sweep import sweep
+from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed
@@ -40,6 +45,8 @@ _SIGNALS = {
 @click.command()
 @click.argument("folder")
 @click.option("--task", required=True, metavar="TEXT", help="What the agent is to do.")
+@click.option("--flow", type=FLOW, metavar="NAME", help="Skill of the repository to follow: .pi/skills/NAME.")
+@click.option("--force", is_flag=True, help="Run in a folder with uncommitted changes too. There is no undo.")
 @click.option("--provider", type=PLAIN_TEXT, metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")
 @click.option("--model", type=PLAIN_TEXT, metavar="M", help="The provider's exact model id. Default: PI_MODEL.")
 @click.option("--max-turns", type=POSITIVE_INT, help="Most model turns. Default: PI_MAX_TURNS.")
@@ -48,6 +55,8 @@ _SIGNALS = {
 def run(
     folder: str,
     task: str,
+    flow: str | None,
+    force: bool,
     provider: str | None,
     model: str | None,
     max_turns: int | None,
@@ -56,7 +65,8 @@ def run(
 ) -> int:
     """Run the agent on FOLDER, a git repository of yours, which it edits in place.
 
-    Exit code: 0 the agent completed, 2 refused or ended by policy, 1 the surroundings failed.
+    Everything that is free to check is checked first, and shown as it passes. At the end a record of the run is kept
+    (pi-dispatch runs). Exit code: 0 the agent completed, 2 refused or ended by policy, 1 the surroundings failed.
     """
     if not folder:
         raise click.UsageError("FOLDER is empty; name the folder of a git repository")
@@ -65,11 +75,14 @@ def run(
     if not _is_utf8(task):
         raise click.UsageError("--task is not valid UTF-8; write it in the encoding of this terminal")
     configure_log()
+    refuse_unserved_bounds(os.environ)
     settings = load_settings()
     job = Job(
         id=f"local-{secrets.token_hex(8)}",
         folder=Path(os.path.realpath(folder)),
         task=task,
+        flow=flow,
+        allow_dirty=force,
         provider=provider,
         model=model,
         max_turns=max_turns,
@@ -78,11 +91,26 @@ def run(
     notes = error_console()
     _warn(notes, job, settings)
     result = _attempt(job, settings, notes)
+    record = RunRecord.of(job, result, host_name())
+    path = _keep(record, settings, notes)
     if as_json:
-        click.echo(json.dumps(as_document(job, result), indent=2))
+        click.echo(json.dumps(as_document(record, result, path), indent=2))
     else:
-        show_result(QuietConsole(), job, result)
+        show_result(QuietConsole(), job, result, path)
     return exit_code(result.outcome)
+
+
+def _keep(record: RunRecord, settings: Settings, notes: Console) -> Path | None:
+    """Write the record. The run is over: a record that cannot be written is said and changes nothing else."""
+    try:
+        return RecordStore(settings.logs_dir).write(record)
+    except InfraError as error:
+        _note(notes, f"the record of this run could not be written: {error.message}")
+        return None
+
+
+def _note(notes: Console, text: str) -> None:
+    notes.print(f"note: {text}", style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def _is_utf8(text: str) -> bool:
@@ -98,23 +126,25 @@ def _warn(notes: Console, job: Job, settings: Settings) -> None:
     turns = job.max_turns or settings.max_turns
     tokens = settings.max_tokens
     bound = f"{turns} turns" + (f" or {tokens:,} tokens" if tokens else "")
-    lines = [f"note: this run may use up to {bound}; this version has no cap on the number of runs"]
+    _note(notes, f"this run may use up to {bound}; this version has no cap on the number of runs")
     if not settings.egress:
-        lines.append("note: PI_EGRESS=0: the agent can reach the internet and whatever else this machine can reach")
-    for line in lines:
-        notes.print(line, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
+        _note(notes, "PI_EGRESS=0: the agent can reach the internet and whatever else this machine can reach")
 
 
 def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
-    abort = Abort()
+    abort, limits, clock = Abort(), Limits(), SystemClock()
     with ExitStack() as open_, _signals(abort), progress_view(notes) as progress:
 
+        @functools.cache
         def connect() -> Engine:
             engine = Engine.connect()
             open_.callback(engine.close)
             return engine
 
-        return Attempt(settings, connect, Limits(), SystemClock())(job, progress, abort)
+        swept = sweep(settings, connect, limits, clock)
+        for settled in swept.settled:
+            _note(notes, say_settled(settled.job_id, settled.target, settled.restored))
+        return Attempt(settings, connect, limits, clock, blocked=swept.blocked)(job, progress, abort)
 
 
 @contextmanager
@@ -145,9 +175,9 @@ def _signals(abort: Abort) -> Iterator[None]:
         passer.join()
 
 
-def as_document(job: Job, result: Result) -> dict[str, object]:
-    """The run record's keys as they are, and what only the one who asked may see beside them."""
-    document: dict[str, object] = RunRecord.of(job, result).model_dump(mode="json")
+def as_document(record: RunRecord, result: Result, path: Path | None) -> dict[str, object]:
+    """The run record's keys as they are, and what only the one who asks may see beside them."""
+    document: dict[str, object] = record.model_dump(mode="json")
     outcome = result.outcome
     if not isinstance(outcome, Completed):
         document["why"] = getattr(outcome, "detail", None) or outcome.reason.meaning
@@ -157,4 +187,8 @@ def as_document(job: Job, result: Result) -> dict[str, object]:
     document["changeError"] = result.change_error
     document["diff"] = result.diff
     document["outboxFiles"] = result.outbox_files
+    document["restored"] = list(result.restored)
+    document["kept"] = result.kept
+    document["guardError"] = result.guard_error
+    document["record"] = str(path) if path else None
     return document

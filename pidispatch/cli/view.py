@@ -4,13 +4,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
 from pidispatch.config.text import printable, printable_block
-from pidispatch.values.change import Change
+from pidispatch.values.change import Change, FileChange
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused
 from pidispatch.values.progress import (
@@ -26,6 +27,8 @@ from pidispatch.values.record import Result
 
 #: Lines of a diff that are shown; a longer one is left to `--json`.
 DIFF_LINES = 80
+#: Most `+` and `-` that stand behind one file.
+STAT_MARKS = 40
 #: Changed files that are listed.
 FILE_LINES = 40
 
@@ -72,12 +75,21 @@ def progress_view(console: Console) -> Iterator[ProgressSink]:
         yield show
 
 
-def show_result(console: Console, job: Job, result: Result) -> None:
-    """How the run went, for a person."""
+def say_settled(job_id: str, target: str, restored: tuple[str, ...]) -> str:
+    """What was put in order after an earlier run whose program was killed."""
+    what = f"; put back in its git directory: {', '.join(map(printable, restored))}" if restored else ""
+    return f"the earlier run {job_id} ({printable(target)}) was broken off; it is settled now{what}"
+
+
+def show_result(console: Console, job: Job, result: Result, record: Path | None) -> None:
+    """How the run went, for a person; `record` is where the run is kept."""
     out = _Lines(console)
     _headline(out, job, result)
     _numbers(out, result)
     _changes(out, result)
+    _guarded(out, result)
+    if record is not None:
+        out.line(f"record     {printable(str(record))} (pi-dispatch show {job.id})")
     if result.outbox_files:
         out.line(
             f"outbox     {result.outbox_files} file(s) that the agent left in its outbox were dropped: follow-up jobs "
@@ -161,18 +173,58 @@ def _changes(out: _Lines, result: Result) -> None:
         return
     note = "; the folder had uncommitted changes before the run" if change.dirty_before else ""
     commits = f", {change.commits} commit(s)" if change.commits else ""
-    out.line(f"changed    {len(change.files)} file(s){commits}{note}")
+    added, removed = sum(file.added or 0 for file in change.files), sum(file.removed or 0 for file in change.files)
+    out.line(
+        f"changed    {len(change.files)} file(s), {added} insertion(s)(+), {removed} deletion(s)(-){commits}{note}"
+    )
     _file_list(out, change)
     if result.diff:
         _diff(out, result.diff)
 
 
+def _guarded(out: _Lines, result: Result) -> None:
+    """What the agent had planted in the git directory for the user's own git to execute."""
+    if result.restored:
+        out.line(
+            f"PUT BACK   the run had changed {len(result.restored)} file(s) from which your own git could execute "
+            "something; they are as before the run:",
+            "bold yellow",
+        )
+        for name in result.restored:
+            out.line(f"           {printable(name)}", "yellow")
+        out.line(f"           the run's versions are kept in {printable(str(result.kept))}", "yellow")
+    if result.guard_error is not None:
+        out.line(f"CAUTION    the git directory could not be put back: {printable(result.guard_error)}", "bold red")
+        out.line("           do not use git in the folder before you have looked at .git/config and .git/hooks", "red")
+
+
 def _file_list(out: _Lines, change: Change) -> None:
-    for file in change.files[:FILE_LINES]:
-        counts = "binary or uncounted" if file.added is None else f"+{file.added} -{file.removed}"
-        out.line(f"           {file.kind:<9} {printable(file.path)} ({counts})")
+    """The files as `git diff --stat` lists them."""
+    files = change.files[:FILE_LINES]
+    width = max((len(printable(file.path)) for file in files), default=0)
+    most = max((_lines_of(file) for file in files), default=0)
+    for file in files:
+        out.line(f"           {printable(file.path):<{width}} | {_stat(file, most)}")
     if len(change.files) > FILE_LINES or change.truncated:
         out.line("           ... and more; --json lists them all")
+
+
+def _lines_of(file: FileChange) -> int:
+    return (file.added or 0) + (file.removed or 0)
+
+
+def _stat(file: FileChange, most: int) -> str:
+    kind = "" if file.kind == "modified" else f" ({file.kind})"
+    if file.added is None or file.removed is None:
+        return f"binary or uncounted{kind}"
+    scale = min(1.0, STAT_MARKS / most) if most else 1.0
+    marks = _marks("+", file.added, scale) + _marks("-", file.removed, scale)
+    return f"{_lines_of(file)} {marks}".rstrip() + kind
+
+
+def _marks(mark: str, lines: int, scale: float) -> str:
+    # At least one for what is there at all.
+    return mark * max(1, int(lines * scale)) if lines else ""
 
 
 def _diff(out: _Lines, diff: str) -> None:

@@ -1,100 +1,50 @@
 """One attempt at a job, from its first check to its last clean-up.
 
-The order of the checks is the promise: free and certain ones first, and the container, which alone can spend, last.
+The order is the promise: every check of the ladder, then the container, which alone can spend, then what came of it.
 """
 
 import contextlib
 import os
-import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from contextlib import ExitStack
+from pathlib import Path
 
 from pidispatch.box.abort import Abort
-from pidispatch.box.engine import Engine, EngineFacts, ImageFacts
+from pidispatch.box.engine import Engine
 from pidispatch.box.environment import job_environment
-from pidispatch.box.overlay import check_overlay
-from pidispatch.box.providers import KEY_VARIABLES, credential
-from pidispatch.box.run import ContainerEnd, Neighbour, run_container
-from pidispatch.box.spec import BoxMount, ContainerSpec, JobUser
-from pidispatch.box.user import HostFacts, decide_user
+from pidispatch.box.run import ContainerEnd, run_container
+from pidispatch.box.spec import BoxMount, ContainerSpec
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.runs.classify import classify, classify_error
-from pidispatch.values import names
+from pidispatch.runs.joblog import JobLog
+from pidispatch.runs.ladder import LADDER, climb
+from pidispatch.runs.prepare import container_name
+from pidispatch.runs.records import RecordStore
+from pidispatch.runs.site import Effective, Site
 from pidispatch.values.change import Change
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import DispatchError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Refused
-from pidispatch.values.progress import CheckPassed, Progress, ProgressSink
+from pidispatch.values.outcome import Aborted, InfraFailed
+from pidispatch.values.progress import Progress, ProgressSink
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
-from pidispatch.workspace.changes import Snapshot, read_change, snapshot
-from pidispatch.workspace.folder import Folder, open_folder
-from pidispatch.workspace.git import HostGit, open_host_git
-from pidispatch.workspace.inputs import local_event, local_prompt
-from pidispatch.workspace.jobdir import (
-    JobDir,
-    count_outbox,
-    deployment_id,
-    make_job_dir,
-    remove_job_dir,
-    sanitise,
-)
-from pidispatch.workspace.shape import check_shape
+from pidispatch.workspace.changes import read_change
+from pidispatch.workspace.guard import put_back
+from pidispatch.workspace.jobdir import count_outbox, deployment_id
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Effective:
-    """A job with everything it left open filled in from the settings."""
-
-    provider: str
-    model: str
-    max_turns: int
-    max_tokens: int | None
-    image: str
-
-    @classmethod
-    def of(cls, job: Job, settings: Settings) -> "Effective":
-        """What the job says, else what the settings say."""
-        return cls(
-            provider=job.provider or settings.provider,
-            model=job.model or settings.model,
-            max_turns=job.max_turns or settings.max_turns,
-            max_tokens=settings.max_tokens,
-            image=job.image or settings.job_image,
-        )
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What the checks before the run established."""
-
-    engine: Engine
-    folder: Folder
-    image: ImageFacts
-    user: JobUser
-    #: `None` for a job on an open network.
-    neighbour: Neighbour | None
-
-
-class _Refuse(Exception):
-    """Carries a refusal out of the checks."""
-
-    def __init__(self, refusal: Refused) -> None:
-        super().__init__(refusal.reason.value)
-        self.refusal = refusal
+_OURS = "an error of pi-dispatch's own; the log names it"
 
 
 class Attempt:
     """Runs attempts; holds what they all need.
 
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
+    `blocked` names folders in which an earlier run was broken off and could not be settled.
     """
 
     def __init__(
@@ -104,161 +54,186 @@ class Attempt:
         limits: Limits,
         clock: Clock,
         environ: Mapping[str, str] | None = None,
+        blocked: Mapping[Path, str] | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
         self._limits = limits
         self._clock = clock
         self._environ = os.environ if environ is None else environ
+        self._blocked = blocked or {}
 
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort) -> Result:
-        """One attempt at `job`. Returns how it ended, whatever happens; only our own mistakes are raised."""
-        progress = _never_failing(progress)
+        """One attempt at `job`. Returns how it ended, whatever happens."""
         effective = Effective.of(job, self._settings)
         result = Result.begin(self._clock.now(), effective.provider, effective.model)
         timer = threading.Timer(self._limits.job_timeout_s, abort.set, (AbortReason.JOB_TIMEOUT,))
         timer.daemon = True
         timer.start()
         try:
-            checked = self._check(job, effective, progress)
-            result = self._prepared(job, effective, checked, result, progress, abort)
-        except _Refuse as refused:
-            result = result.ending(refused.refusal)
+            with ExitStack() as cleanup:
+                site = self._site(job, effective, _never_failing(progress), abort, cleanup)
+                result = _attempted(site, result)
         except DispatchError as error:
             result = result.ending(classify_error(error))
+        except Exception as error:
+            # A mistake of ours must not cost the record of a run that may have been paid for.
+            log().error("attempt_broke", jobId=job.id, cause=_cause(error), at=_place(error))
+            broke = InfraFailed(reason=Reason.INFRA, cause="internal-error", detail=_OURS)
+            result = result.ending(broke).model_copy(update={"spent": site.spent})
         finally:
             timer.cancel()
         return result.model_copy(update={"ended_at": self._clock.now()})
 
-    def _check(self, job: Job, effective: Effective, progress: ProgressSink) -> Checked:
-        """Every check that is free, in order; raises for the first that fails."""
-        folder = open_folder(job.folder)
-        check_shape(folder)
-        progress(CheckPassed(name="folder"))
-        if self._settings.global_pi_dir is not None:
-            check_overlay(self._settings.global_pi_dir)
-            progress(CheckPassed(name="overlay"))
-        engine = self._connect()
-        image = _admitted(engine.image(effective.image))
-        progress(CheckPassed(name="image", detail=effective.image))
-        user = _admitted(_user(engine.facts(), folder, image))
-        progress(CheckPassed(name="user", detail=f"{user.uid}:{user.gid}"))
-        self._check_credential(effective.provider)
-        progress(CheckPassed(name="credential", detail=effective.provider))
-        neighbour = None
-        if self._settings.egress:
-            alias = self._settings.egress_proxy
-            neighbour = Neighbour(id=_admitted(engine.neighbour(alias)), alias=alias)
-            progress(CheckPassed(name="egress", detail=alias))
-        return Checked(engine, folder, image, user, neighbour)
-
-    def _check_credential(self, provider: str) -> None:
-        if credential(provider, self._environ):
-            return
-        variables = KEY_VARIABLES.get(provider)
-        raise _Refuse(
-            Refused(
-                reason=Reason.PROVIDER_UNCONFIGURED,
-                detail=f"there is no credential for the provider {provider!r}",
-                remedy=f"export {variables[-1]}=..." if variables else f"use one of: {', '.join(KEY_VARIABLES)}",
-            )
-        )
-
-    def _prepared(
-        self,
-        job: Job,
-        effective: Effective,
-        checked: Checked,
-        result: Result,
-        progress: ProgressSink,
-        abort: Abort,
-    ) -> Result:
-        """Write the job's inputs, run its container, read what changed, clean up."""
-        user = checked.user
-        job_dir = make_job_dir(self._settings.jobs_dir, (user.uid, user.gid))
-        try:
-            git = open_host_git(checked.folder, job_dir.git_dir, self._limits)
-            job_dir.write_inputs(local_prompt(job.task), local_event(job, git.sha))
-            before = snapshot(git)
-            progress(CheckPassed(name="workspace", detail=git.sha[:12]))
-            spec = self._spec(job, effective, checked, job_dir)
-            end = run_container(
-                checked.engine, spec, checked.neighbour, abort=abort, progress=progress, clock=self._clock
-            )
-            return self._read(job, result, checked, end, git, before, job_dir)
-        finally:
-            remove_job_dir(job_dir)
-
-    def _spec(self, job: Job, effective: Effective, checked: Checked, job_dir: JobDir) -> ContainerSpec:
-        name = names.JOB_PREFIX + sanitise(job.id)
-        mounts = [
-            BoxMount(source=job_dir.inputs, target="/job"),
-            BoxMount(source=checked.folder.path, target="/workspace"),
-            BoxMount(source=job_dir.outbox, target="/outbox"),
-        ]
-        if self._settings.global_pi_dir is not None:
-            mounts.append(BoxMount(source=self._settings.global_pi_dir, target="/opt/pi-global"))
-        return ContainerSpec(
-            isolated=True,
-            name=name,
-            image=checked.image.digest,
-            user=checked.user,
-            env=job_environment(
-                container=name,
-                provider=effective.provider,
-                model=effective.model,
-                max_turns=effective.max_turns,
-                max_tokens=effective.max_tokens,
-                user=checked.user,
-                neighbour=checked.neighbour.alias if checked.neighbour else None,
-                forward=self._settings.forward_env,
-                environ=self._environ,
-            ),
-            mounts=tuple(mounts),
-            network=f"{name}-net" if checked.neighbour else None,
-            deployment=deployment_id(self._settings.state_dir),
+    def _site(self, job: Job, effective: Effective, progress: ProgressSink, abort: Abort, cleanup: ExitStack) -> Site:
+        return Site(
+            job=job,
+            effective=effective,
+            settings=self._settings,
+            records=RecordStore(self._settings.logs_dir),
+            connect=self._connect,
+            blocked=self._blocked,
+            environ=self._environ,
             limits=self._limits,
-        )
-
-    def _read(
-        self,
-        job: Job,
-        result: Result,
-        checked: Checked,
-        end: ContainerEnd,
-        git: HostGit,
-        before: Snapshot,
-        job_dir: JobDir,
-    ) -> Result:
-        outcome, telemetry = classify(end)
-        if end.seconds is None:
-            return result.ending(outcome)
-        change, diff, change_error = _read_change(job, git, before)
-        return result.ending(outcome).model_copy(
-            update={
-                "exit_code": end.code,
-                "telemetry": telemetry,
-                "image_digest": checked.image.digest,
-                "change": change,
-                "diff": diff,
-                "change_error": change_error,
-                "outbox_files": count_outbox(job_dir),
-                "container_s": end.seconds,
-            }
+            clock=self._clock,
+            progress=progress,
+            abort=abort,
+            cleanup=cleanup,
         )
 
 
-def _read_change(job: Job, git: HostGit, before: Snapshot) -> tuple[Change | None, str | None, str | None]:
-    """What changed, its diff, or why it cannot be told. The run is over and paid for: nothing here may fail it."""
+def _attempted(site: Site, result: Result) -> Result:
+    refused = climb(site, LADDER)
+    if refused is not None:
+        return result.ending(refused)
+    if site.abort.reason is not None:
+        return result.ending(_aborted(site.abort.reason))
+    spec = _spec(site)
+    # From here on it may have been paid for.
+    site.spent = True
     try:
-        change, diff = read_change(git, before)
-        return change, diff, None
-    except DispatchError as error:
-        log().warning("change_unreadable", jobId=job.id, cause=error.cause)
-        return None, None, error.message
+        end = _contained(site, spec)
+    finally:
+        restored, guard_error = _put_back(site)
+    outcome, telemetry = classify(end)
+    if end.seconds is None:
+        return result.ending(outcome)
+    if end.left:
+        # It may still run, and change the folder again: the next start settles it.
+        site.settled = False
+    change, diff, change_error = _read_change(site)
+    return result.ending(outcome).model_copy(
+        update={
+            "spent": True,
+            "exit_code": end.code,
+            "telemetry": telemetry,
+            "image_digest": site.image.digest,
+            "change": change,
+            "diff": diff,
+            "change_error": change_error,
+            "outbox_files": count_outbox(site.job_dir),
+            "container_s": end.seconds,
+            "restored": restored,
+            "kept": str(site.job_dir.kept(site.job.id)) if restored else None,
+            "guard_error": guard_error,
+        }
+    )
+
+
+def _aborted(why: AbortReason) -> Aborted:
+    cancelled = why is AbortReason.OPERATOR_CANCEL
+    return Aborted(reason=Reason.OPERATOR_CANCEL if cancelled else Reason.WORKER_ABORT, cause=why)
+
+
+def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
+    with ExitStack() as open_:
+        sink = None
+        if site.settings.capture_job_logs:
+            output = JobLog(site.records.log_path(site.job.id), site.settings.job_log_max_bytes)
+            open_.callback(output.close)
+            sink = output.write
+        return run_container(
+            site.engine,
+            spec,
+            site.neighbour,
+            abort=site.abort,
+            progress=site.progress,
+            clock=site.clock,
+            sink=sink,
+        )
+
+
+def _spec(site: Site) -> ContainerSpec:
+    name, settings, effective = container_name(site.job.id), site.settings, site.effective
+    mounts = [
+        BoxMount(source=site.job_dir.inputs, target="/job"),
+        BoxMount(source=site.folder.path, target="/workspace"),
+        BoxMount(source=site.job_dir.outbox, target="/outbox"),
+    ]
+    if settings.global_pi_dir is not None:
+        mounts.append(BoxMount(source=settings.global_pi_dir, target="/opt/pi-global"))
+    return ContainerSpec(
+        isolated=True,
+        name=name,
+        image=site.image.digest,
+        user=site.user,
+        env=job_environment(
+            container=name,
+            provider=effective.provider,
+            model=effective.model,
+            max_turns=effective.max_turns,
+            max_tokens=effective.max_tokens,
+            flow=site.job.flow,
+            user=site.user,
+            neighbour=site.neighbour.alias if site.neighbour else None,
+            forward=settings.forward_env,
+            environ=site.environ,
+            stored=site.stored,
+        ),
+        mounts=tuple(mounts),
+        network=f"{name}-net" if site.neighbour else None,
+        deployment=deployment_id(settings.state_dir),
+        limits=site.limits,
+    )
+
+
+def _put_back(site: Site) -> tuple[tuple[str, ...], str | None]:
+    """What of the git directory was put back, or why it could not be. The run is paid for: nothing here fails it."""
+    try:
+        restored = put_back(site.folder.path, site.job_dir.guard, site.job_dir.kept(site.job.id))
     except Exception as error:
-        log().error("change_unreadable", jobId=job.id, cause=type(error).__name__)
-        return None, None, "an error of pi-dispatch's own; the log names it"
+        # The notes stay, and the next start tries again.
+        site.settled = False
+        log().error("git_guard_failed", jobId=site.job.id, cause=_cause(error), at=_place(error))
+        return (), _words(error)
+    if restored:
+        log().warning("git_restored", jobId=site.job.id, entries=len(restored))
+    return restored, None
+
+
+def _read_change(site: Site) -> tuple[Change | None, str | None, str | None]:
+    """What changed, its diff, or why it cannot be told. The run is paid for: nothing here fails it."""
+    try:
+        change, diff = read_change(site.git, site.before)
+    except Exception as error:
+        log().warning("change_unreadable", jobId=site.job.id, cause=_cause(error), at=_place(error))
+        return None, None, _words(error)
+    return change, diff, None
+
+
+def _cause(error: Exception) -> str | None:
+    return error.cause if isinstance(error, DispatchError) else type(error).__name__
+
+
+def _words(error: Exception) -> str:
+    """For a person: an error of ours is told by its place in the log alone, since its text may hold anything."""
+    return error.message if isinstance(error, DispatchError) else _OURS
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised. Its text stays out of the log: it may hold what came from a job."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(raised.filename).name}:{raised.lineno}"
 
 
 def _never_failing(sink: ProgressSink) -> ProgressSink:
@@ -270,27 +245,3 @@ def _never_failing(sink: ProgressSink) -> ProgressSink:
             sink(progress)
 
     return tell
-
-
-def _user(engine: EngineFacts, folder: Folder, image: ImageFacts) -> JobUser | Refused:
-    facts = HostFacts(
-        linux=sys.platform == "linux",
-        wsl="microsoft" in os.uname().release.lower(),
-        engine_is_here=engine.here,
-        readable=engine.readable,
-        desktop=engine.desktop,
-        security_options=engine.security_options,
-        socket_uid=engine.socket_uid,
-        socket_gid=engine.socket_gid,
-        euid=os.geteuid(),
-        egid=os.getegid(),
-        folder_uid=folder.uid,
-        folder_gid=folder.gid,
-    )
-    return decide_user(facts, any_uid=names.CAPABILITY_ANY_UID in image.capabilities)
-
-
-def _admitted(found: T | Refused) -> T:
-    if isinstance(found, Refused):
-        raise _Refuse(found)
-    return found

@@ -16,6 +16,7 @@ from pidispatch.cli import run as run_module
 from pidispatch.cli.main import _run
 from pidispatch.cli.run import _signals, as_document
 from pidispatch.config.settings import Settings
+from pidispatch.values import names
 from pidispatch.values.change import Change
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
@@ -74,9 +75,55 @@ def test_what_is_left_out_is_left_open(attempts: Attempts, tmp_path: Path) -> No
 
 def test_what_is_given_is_handed_on(attempts: Attempts, tmp_path: Path) -> None:
     arguments = ["--provider", "openai", "--model", "gpt-5", "--max-turns", "7", "--image", "other:1"]
-    _run(["run", str(tmp_path), "--task", "x", *arguments])
+    _run(["run", str(tmp_path), "--task", "x", "--flow", "tidy-up", "--force", *arguments])
     job = attempts.jobs[0]
     assert (job.provider, job.model, job.max_turns, job.image) == ("openai", "gpt-5", 7, "other:1")
+    assert (job.flow, job.allow_dirty) == ("tidy-up", True)
+
+
+@pytest.mark.parametrize("flow", ["Tidy", "../x", "-x", "x/y", "a" * 65, "tidy\n"])
+def test_what_is_no_flow_is_a_usage_error(attempts: Attempts, flow: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["run", ".", "--task", "x", "--flow", flow]) == 1
+    assert attempts.jobs == []
+    assert "is no flow" in capsys.readouterr().err
+
+
+def test_a_run_is_recorded(
+    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # An attempt makes the folder before anything else.
+    (tmp_path / "logs").mkdir()
+    monkeypatch.setenv("PI_LOGS_DIR", str(tmp_path / "logs"))
+    attempts.outcome = Refused(reason=Reason.JOB_IMAGE_MISSING)
+    assert _run(["run", str(tmp_path), "--task", "x", "--json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    record = json.loads(Path(document["record"]).read_text())
+    assert (record["jobId"], record["reason"]) == (document["jobId"], "job-image-missing")
+    assert record["host"]
+
+
+def test_a_record_that_cannot_be_written_changes_no_outcome(
+    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").touch()
+    monkeypatch.setenv("PI_LOGS_DIR", str(tmp_path / "logs"))
+    assert _run(["run", str(tmp_path), "--task", "x", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["record"] is None
+    assert "the record of this run could not be written" in captured.err
+    assert "run_record_failed" in captured.err
+
+
+@pytest.mark.parametrize("variable", names.UNSERVED_BOUNDS)
+def test_a_bound_that_nothing_enforces_is_refused_before_anything_is_tried(
+    attempts: Attempts, variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, "5")
+    assert _run(["run", ".", "--task", "x"]) == 2
+    assert attempts.jobs == []
+    assert f"unset {variable}" in capsys.readouterr().err
+    monkeypatch.setenv(variable, "")
+    assert _run(["run", ".", "--task", "x"]) == 0
 
 
 def test_an_empty_option_is_left_open(attempts: Attempts) -> None:
@@ -140,10 +187,14 @@ def test_json_holds_the_records_keys_as_they_are() -> None:
     result = Result.begin(NOW, "p", "m").model_copy(
         update={"outcome": Completed(), "change": change, "diff": "+x", "outbox_files": 2}
     )
-    document = as_document(job, result)
-    record = RunRecord.of(job, result).model_dump(mode="json")
-    assert {key: document[key] for key in record} == record
-    assert set(document) - set(record) == {"change", "changeError", "diff", "outboxFiles"}
+    record = RunRecord.of(job, result, "host")
+    document = as_document(record, result, Path("/logs/local-1.json"))
+    keys = record.model_dump(mode="json")
+    assert {key: document[key] for key in keys} == keys
+    assert set(document) - set(keys) == {
+        "change", "changeError", "diff", "outboxFiles", "restored", "kept", "guardError", "record"
+    }  # fmt: skip
+    assert document["record"] == "/logs/local-1.json"
     assert document["change"] == {
         "changed": True, "commits": 0, "head": None, "files": [], "dirtyBefore": False, "truncated": False
     }  # fmt: skip
@@ -166,7 +217,8 @@ def test_json_holds_the_records_keys_as_they_are() -> None:
 def test_json_says_why_and_what_to_do(outcome: Outcome, why: str, remedy: str) -> None:
     job = Job(id="local-1", folder=Path("/srv/folder"), task="x")
     result = Result.begin(NOW, "p", "m").ending(outcome)
-    document = as_document(job, result.model_copy(update={"telemetry": Telemetry(message="said")}))
+    result = result.model_copy(update={"telemetry": Telemetry(message="said")})
+    document = as_document(RunRecord.of(job, result, "host"), result, None)
     assert (document["why"], document["remedy"], document["message"]) == (why, remedy, "said")
 
 
@@ -240,7 +292,9 @@ class Connections:
 def test_an_engine_that_was_asked_for_is_closed(monkeypatch: pytest.MonkeyPatch, end: str, steps: list[str]) -> None:
     connections = Connections()
 
-    def attempt(_settings: object, connect: Callable[[], object], *_rest: object) -> Callable[..., Result]:
+    def attempt(
+        _settings: object, connect: Callable[[], object], *_rest: object, **_named: object
+    ) -> Callable[..., Result]:
         def make(job: Job, _progress: object, _abort: Abort) -> Result:
             if end != "needs no engine":
                 connect()

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pidispatch.cli.view import DIFF_LINES, FILE_LINES, error_console, money, progress_view, say, show_result
+from pidispatch.cli.view import (
+    DIFF_LINES,
+    FILE_LINES,
+    STAT_MARKS,
+    error_console,
+    money,
+    progress_view,
+    say,
+    say_settled,
+    show_result,
+)
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
@@ -26,6 +36,8 @@ from pidispatch.values.usage import Telemetry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = Job(id="local-1", folder=Path("/srv/folder"), task="a private task")
+RECORD = Path("/logs/local-1.json")
+LAST = "record     /logs/local-1.json (pi-dispatch show local-1)"
 #: Text that a terminal, or a library that writes to one, might take for more than text.
 NASTY = "[red]x[/red] [/] [link=y] :bug: \x1b[31m\u202e\x07"
 SHOWN = "[red]x[/red] [/] [link=y] :bug: \\u{001B}[31m\\u{202E}\\u{0007}"
@@ -48,6 +60,7 @@ def shown(result: Result, job: Job = JOB, *, terminal: bool = False) -> str:
         Console(file=stream, force_terminal=terminal, color_system="standard" if terminal else None, width=40),
         job,
         result,
+        RECORD,
     )
     return stream.getvalue()
 
@@ -173,13 +186,55 @@ def test_what_changed() -> None:
     )
     text = shown(result(Completed(), change=change(*files, commits=2, dirty_before=True), diff="+x\n"))
     assert text.splitlines()[4:] == [
-        "changed    3 file(s), 2 commit(s); the folder had uncommitted changes before the run",
-        "           modified  a.txt (+3 -1)",
-        "           added     x.bin (binary or uncounted)",
-        "           deleted   gone (+0 -9)",
+        "changed    3 file(s), 3 insertion(s)(+), 10 deletion(s)(-), 2 commit(s); the folder had uncommitted changes "
+        "before the run",
+        "           a.txt | 4 +++-",
+        "           x.bin | binary or uncounted (added)",
+        "           gone  | 9 --------- (deleted)",
         "",
         "+x",
+        LAST,
     ]
+
+
+def test_long_counts_are_drawn_to_scale() -> None:
+    files = (
+        FileChange(path="much", kind="modified", added=30 * STAT_MARKS, removed=10 * STAT_MARKS),
+        FileChange(path="few", kind="modified", added=0, removed=1),
+    )
+    text = shown(result(Completed(), change=change(*files)))
+    assert f"much | {40 * STAT_MARKS} {'+' * (STAT_MARKS * 3 // 4)}{'-' * (STAT_MARKS // 4)}\n" in text
+    assert "few  | 1 -\n" in text
+
+
+def test_what_was_put_back_is_said_loudly() -> None:
+    put_back = result(Completed(), restored=(".git/config", f".git/hooks/{NASTY}"), kept="/jobs/kept-1")
+    text = shown(put_back)
+    assert "PUT BACK   the run had changed 2 file(s) from which your own git could execute something" in text
+    assert f"           .git/config\n           .git/hooks/{SHOWN}\n" in text
+    assert "kept in /jobs/kept-1" in text
+    assert "PUT BACK" not in shown(result(Completed()))
+
+
+def test_what_could_not_be_put_back_is_said_louder() -> None:
+    text = shown(result(Completed(), guard_error="it resists"))
+    assert "CAUTION    the git directory could not be put back: it resists" in text
+    assert "do not use git in the folder before" in text
+
+
+def test_a_run_without_a_record_names_none() -> None:
+    stream = io.StringIO()
+    show_result(Console(file=stream), JOB, result(Completed()), None)
+    assert "record" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("restored", "end"), [((), "it is settled now"), ((".git/config",), "put back in its git directory: .git/config")]
+)
+def test_a_settled_run_is_told(restored: tuple[str, ...], end: str) -> None:
+    told = say_settled("local-1", "local:site", restored)
+    assert told.startswith("the earlier run local-1 (local:site) was broken off; it is settled now")
+    assert told.endswith(end)
 
 
 def test_a_run_that_changed_nothing_says_so() -> None:

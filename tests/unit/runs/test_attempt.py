@@ -10,14 +10,18 @@ from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
 from pidispatch.runs import attempt
 from pidispatch.runs.attempt import Attempt
+from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import InfraFailed, Refused
-from pidispatch.values.progress import Progress, Stopping
+from pidispatch.values.progress import CheckPassed, Progress, Stopping
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result
+from pidispatch.workspace.folder import Folder
+from pidispatch.workspace.jobdir import make_job_dir
 from tests.support.repository import Repository, make_repository
+from tests.unit.runs.place import Place
 
 
 def no_engine() -> Engine:
@@ -40,7 +44,7 @@ def test_what_needs_no_engine_is_checked_before_one_is_asked_for(tmp_path: Path)
 
     assert isinstance(result.outcome, Refused)
     assert result.outcome.cause == "folder-missing"
-    assert told == []
+    assert told == [CheckPassed(name="records")]
 
 
 def test_an_overlay_that_is_not_served_is_refused_before_the_engine_too(repository: Repository, tmp_path: Path) -> None:
@@ -56,24 +60,58 @@ def test_an_engine_that_does_not_answer_spent_nothing(repository: Repository) ->
     result, told = run(repository.path)
 
     assert result.outcome == InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED, detail="nobody answers")
-    assert [progress.name for progress in told if hasattr(progress, "name")] == ["folder"]
+    assert [progress.name for progress in told if hasattr(progress, "name")] == ["records", "folder"]
     assert result.exit_code is None
 
 
-@pytest.mark.parametrize("fault", [InfraError("too slow", "timeout"), ZeroDivisionError()])
-def test_a_change_that_cannot_be_read_is_said_and_fails_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: Exception
+@pytest.mark.parametrize("fault", [InfraError("too slow", "timeout"), ZeroDivisionError("private")])
+@pytest.mark.parametrize(
+    ("name", "call", "event"),
+    [("read_change", "_read_change", "change_unreadable"), ("put_back", "_put_back", "git_guard_failed")],
+)
+def test_what_fails_after_the_run_is_said_and_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    fault: Exception,
+    name: str,
+    call: str,
+    event: str,
 ) -> None:
     def broken(*_: object) -> object:
         raise fault
 
-    monkeypatch.setattr(attempt, "read_change", broken)
-    job = Job(id="local-1", folder=Path("/x"), task="x")
-    change, diff, why = attempt._read_change(job, None, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(attempt, name, broken)
+    site = Place(tmp_path).site
+    site.git, site.before, site.folder = None, None, Folder(tmp_path, 1, 1)  # type: ignore[assignment]
+    site.job_dir = make_job_dir(tmp_path / "jobs", (1, 1))
+    *found, why = getattr(attempt, call)(site)
 
-    assert (change, diff) == (None, None)
+    assert not any(found)
     assert why
-    assert "change_unreadable" in "".join(capsys.readouterr())
+    said = "".join(capsys.readouterr())
+    assert event in said
+    assert "private" not in why + said
+    # Traps that could not be taken away are for the next start.
+    assert site.settled is (name == "read_change")
+
+
+def test_our_own_mistake_costs_no_record(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(site: Site, _: object) -> Result:
+        site.spent = True
+        raise ZeroDivisionError("private")
+
+    monkeypatch.setattr(attempt, "_attempted", broken)
+    result, _ = run(repository.path)
+
+    assert isinstance(result.outcome, InfraFailed)
+    assert result.outcome.cause == "internal-error"
+    assert result.spent is True
+    said = "".join(capsys.readouterr())
+    assert "attempt_broke" in said
+    assert "private" not in said
 
 
 @pytest.mark.parametrize("fault", [SystemExit(1), BrokenPipeError(), ValueError()])

@@ -1,0 +1,146 @@
+"""The ladder: every check of an attempt before its container, in the order in which they are made.
+
+Free and certain checks first, and of these the ones that shut out most jobs; what costs time later. Nothing of it
+spends a token: only the container can, and it comes after the last rung (docs/explanation/ladder.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pidispatch.box.admission import refuse_image
+from pidispatch.box.authfile import StoredKey, stored_key
+from pidispatch.box.overlay import check_overlay
+from pidispatch.box.providers import KEY_VARIABLES, credential
+from pidispatch.box.run import Neighbour
+from pidispatch.box.user import decide_user, refuse_mapping
+from pidispatch.runs.prepare import prepare
+from pidispatch.runs.site import Site
+from pidispatch.values import names
+from pidispatch.values.errors import InfraError
+from pidispatch.values.outcome import Refused
+from pidispatch.values.progress import CheckPassed
+from pidispatch.values.reason import Reason
+from pidispatch.workspace.folder import open_folder
+from pidispatch.workspace.locks import hold_folder
+from pidispatch.workspace.shape import check_shape
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rung. `take` sets what it establishes on the site.
+
+    It returns what may be shown of it (`None`: it did not apply) or the refusal, and raises `ConfigError` or
+    `InfraError`.
+    """
+
+    name: str
+    take: Callable[[Site], str | Refused | None]
+
+
+def climb(site: Site, ladder: tuple[Step, ...]) -> Refused | None:
+    """Take every step in order, telling each that is passed; the first refusal ends it, as an abort does."""
+    for step in ladder:
+        if site.abort.reason is not None:
+            return None
+        found = step.take(site)
+        if isinstance(found, Refused):
+            return found
+        if found is not None:
+            site.progress(CheckPassed(name=step.name, detail=found))
+    return None
+
+
+def _records(site: Site) -> str:
+    site.records.prepare()
+    return ""
+
+
+def _folder(site: Site) -> str:
+    folder = open_folder(site.job.folder)
+    check_shape(folder)
+    if why := site.blocked.get(folder.path):
+        raise InfraError(
+            f"an earlier run in {folder.path.name!r} was broken off and is not settled: {why}", "unsettled"
+        )
+    lock = hold_folder(site.settings.state_dir, folder.path)
+    site.cleanup.callback(lock.release)
+    site.folder = folder
+    return ""
+
+
+def _overlay(site: Site) -> str | None:
+    if site.settings.global_pi_dir is None:
+        return None
+    check_overlay(site.settings.global_pi_dir)
+    return ""
+
+
+def _engine(site: Site) -> str | Refused:
+    site.engine = site.connect()
+    site.engine_facts = site.engine.facts()
+    return refuse_mapping(site.host) or ""
+
+
+def _image(site: Site) -> str | Refused:
+    reference = site.effective.image
+    found = site.engine.image(reference)
+    if isinstance(found, Refused):
+        return found
+    site.image = found
+    return refuse_image(reference, found, site.job.kind) or reference
+
+
+def _user(site: Site) -> str | Refused:
+    user = decide_user(site.host, any_uid=names.CAPABILITY_ANY_UID in site.image.capabilities)
+    if isinstance(user, Refused):
+        return user
+    site.user = user
+    return f"{user.uid}:{user.gid}"
+
+
+def _credential(site: Site) -> str | Refused:
+    provider, settings = site.effective.provider, site.settings
+    stored = StoredKey()
+    if not credential(provider, site.environ):
+        if settings.auth_from_pi:
+            forwarded = {name: site.environ.get(name, "") for name in settings.forward_env}
+            stored = stored_key(provider, settings.agent_dir, forwarded)
+        if not stored.variables:
+            return _no_credential(provider, stored.refused)
+    site.stored = stored.variables
+    return provider + (" (pi's own key)" if stored.variables else "")
+
+
+def _no_credential(provider: str, refused: str | None) -> Refused:
+    variables = KEY_VARIABLES.get(provider)
+    beside = f"; the entry in pi's auth.json {refused}" if refused else ""
+    return Refused(
+        reason=Reason.PROVIDER_UNCONFIGURED,
+        detail=f"there is no credential for the provider {provider!r}{beside}",
+        remedy=f"export {variables[-1]}=..." if variables else f"use one of: {', '.join(KEY_VARIABLES)}",
+    )
+
+
+def _egress(site: Site) -> str | Refused | None:
+    if not site.settings.egress:
+        return None
+    alias = site.settings.egress_proxy
+    found = site.engine.neighbour(alias)
+    if isinstance(found, Refused):
+        return found
+    site.neighbour = Neighbour(id=found, alias=alias)
+    return alias
+
+
+LADDER: Final = (
+    Step("records", _records),
+    Step("folder", _folder),
+    Step("overlay", _overlay),
+    Step("engine", _engine),
+    Step("image", _image),
+    Step("user", _user),
+    Step("credential", _credential),
+    Step("egress", _egress),
+    Step("workspace", prepare),
+)

@@ -1,0 +1,103 @@
+"""What one attempt works with, and what its checks have established so far."""
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from os import getegid, geteuid, uname
+from pathlib import Path
+
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import Engine, EngineFacts, ImageFacts
+from pidispatch.box.run import Neighbour
+from pidispatch.box.spec import JobUser
+from pidispatch.box.user import HostFacts
+from pidispatch.config.settings import Settings
+from pidispatch.runs.records import RecordStore
+from pidispatch.values.clock import Clock
+from pidispatch.values.job import Job
+from pidispatch.values.limits import Limits
+from pidispatch.values.progress import ProgressSink
+from pidispatch.workspace.changes import Snapshot
+from pidispatch.workspace.folder import Folder
+from pidispatch.workspace.git import HostGit
+from pidispatch.workspace.jobdir import JobDir
+
+
+@dataclass(frozen=True)
+class Effective:
+    """A job with everything it left open filled in from the settings."""
+
+    provider: str
+    model: str
+    max_turns: int
+    max_tokens: int | None
+    image: str
+
+    @classmethod
+    def of(cls, job: Job, settings: Settings) -> "Effective":
+        """What the job says, else what the settings say."""
+        return cls(
+            provider=job.provider or settings.provider,
+            model=job.model or settings.model,
+            max_turns=job.max_turns or settings.max_turns,
+            max_tokens=settings.max_tokens,
+            image=job.image or settings.job_image,
+        )
+
+
+# Without a representation: the environment in it holds credentials.
+@dataclass(repr=False)
+class Site:
+    """One attempt under way. What is not in the constructor is set by the step that establishes it."""
+
+    job: Job
+    effective: Effective
+    settings: Settings
+    records: RecordStore
+    connect: Callable[[], Engine]
+    #: Folders in which an earlier run was broken off and could not be settled, each with the reason.
+    blocked: Mapping[Path, str]
+    environ: Mapping[str, str]
+    limits: Limits
+    clock: Clock
+    progress: ProgressSink
+    abort: Abort
+    #: What is undone, last first, when the attempt ends.
+    cleanup: ExitStack
+
+    folder: Folder = field(init=False)
+    engine: Engine = field(init=False)
+    engine_facts: EngineFacts = field(init=False)
+    image: ImageFacts = field(init=False)
+    user: JobUser = field(init=False)
+    #: The provider's key that pi keeps itself, where the environment holds none.
+    stored: Mapping[str, str] = field(init=False)
+    #: `None` for a job on an open network.
+    neighbour: Neighbour | None = field(init=False, default=None)
+    job_dir: JobDir = field(init=False)
+    git: HostGit = field(init=False)
+    before: Snapshot = field(init=False)
+    #: Whether a container may have been started.
+    spent: bool = field(init=False, default=False)
+    #: Whether the job directory may be removed: nothing of the run is left to be put in order.
+    settled: bool = field(init=False, default=True)
+
+    @property
+    def host(self) -> HostFacts:
+        """Engine, this process and the folder, as the choice of the job's user needs them."""
+        facts = self.engine_facts
+        return HostFacts(
+            linux=sys.platform == "linux",
+            wsl="microsoft" in uname().release.lower(),
+            engine_is_here=facts.here,
+            readable=facts.readable,
+            desktop=facts.desktop,
+            security_options=facts.security_options,
+            socket_uid=facts.socket_uid,
+            socket_gid=facts.socket_gid,
+            euid=geteuid(),
+            egid=getegid(),
+            folder_uid=self.folder.uid,
+            folder_gid=self.folder.gid,
+        )

@@ -1,0 +1,42 @@
+"""A site of one attempt whose every part is a test's own."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from pidispatch.box.abort import Abort
+from pidispatch.box.engine import Engine
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.settings import Settings
+from pidispatch.runs.records import RecordStore
+from pidispatch.runs.site import Effective, Site
+from pidispatch.values.errors import InfraError
+from pidispatch.values.job import Job
+from pidispatch.values.limits import Limits
+from pidispatch.values.progress import Progress
+
+
+def no_engine() -> Engine:
+    raise InfraError("nobody answers", "container-never-started")
+
+
+class Place:
+    """A site whose every part is a test's own, and what it told."""
+
+    def __init__(self, folder: Path, environ: dict[str, str] | None = None, **settings: str) -> None:
+        self.told: list[Progress] = []
+        job = Job(id="local-1", folder=folder, task="x")
+        read = Settings.model_validate(settings)
+        self.site = Site(
+            job=job,
+            effective=Effective.of(job, read),
+            settings=read,
+            records=RecordStore(read.logs_dir),
+            connect=no_engine,
+            blocked={},
+            environ=environ or {},
+            limits=Limits(),
+            clock=SystemClock(),
+            progress=self.told.append,
+            abort=Abort(),
+            cleanup=ExitStack(),
+        )

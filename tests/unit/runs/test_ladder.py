@@ -1,0 +1,166 @@
+"""The ladder: its order, where it stops, and the steps that need no engine."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pidispatch.box.engine import EngineFacts, ImageFacts
+from pidispatch.runs.ladder import LADDER, Step, climb
+from pidispatch.runs.site import Site
+from pidispatch.values.errors import InfraError
+from pidispatch.values.outcome import Refused
+from pidispatch.values.progress import CheckPassed
+from pidispatch.values.reason import AbortReason, Reason
+from pidispatch.workspace.folder import Folder
+from tests.support.repository import make_repository
+from tests.unit.runs.place import Place
+
+ROOT = Path(__file__).resolve().parents[3]
+STEPS = {step.name: step for step in LADDER}
+
+
+def passing(name: str, taken: list[str], result: str | Refused | None = "") -> Step:
+    def take(_: Site) -> str | Refused | None:
+        taken.append(name)
+        return result
+
+    return Step(name, take)
+
+
+def test_the_order_is_the_documented_one() -> None:
+    page = (ROOT / "docs" / "explanation" / "ladder.md").read_text()
+    assert re.findall(r"^\| \d+ \| `(\w+)`", page, re.MULTILINE) == [step.name for step in LADDER]
+
+
+def test_each_step_that_is_passed_is_told_and_one_that_does_not_apply_is_not(tmp_path: Path) -> None:
+    place, taken = Place(tmp_path), list[str]()
+    steps = (passing("a", taken, "detail"), passing("b", taken, None), passing("c", taken))
+
+    assert climb(place.site, steps) is None
+    assert taken == ["a", "b", "c"]
+    assert place.told == [CheckPassed(name="a", detail="detail"), CheckPassed(name="c")]
+
+
+def test_a_refusal_ends_it(tmp_path: Path) -> None:
+    place, taken = Place(tmp_path), list[str]()
+    refusal = Refused(reason=Reason.JOB_IMAGE_MISSING)
+
+    assert climb(place.site, (passing("a", taken, refusal), passing("b", taken))) is refusal
+    assert taken == ["a"]
+    assert place.told == []
+
+
+def test_an_abort_ends_it_between_two_steps(tmp_path: Path) -> None:
+    place, taken = Place(tmp_path), list[str]()
+
+    def abort(site: Site) -> str:
+        site.abort.set(AbortReason.SHUTDOWN)
+        return ""
+
+    assert climb(place.site, (Step("a", abort), passing("b", taken))) is None
+    assert taken == []
+
+
+def test_a_record_must_have_a_place_before_anything_else(tmp_path: Path) -> None:
+    (tmp_path / "logs").touch()
+    with pytest.raises(InfraError) as caught:
+        STEPS["records"].take(Place(tmp_path, PI_LOGS_DIR=str(tmp_path / "logs")).site)
+    assert caught.value.cause == "logs-dir"
+    assert LADDER[0].name == "records"
+
+
+def test_a_folder_is_held_until_the_attempt_ends(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "site")
+    state = str(tmp_path / "state")
+    first, second = (Place(repository.path, PI_STATE_DIR=state) for _ in range(2))
+    STEPS["folder"].take(first.site)
+    with pytest.raises(InfraError, match="another run works in 'site'"):
+        STEPS["folder"].take(second.site)
+    first.site.cleanup.close()
+    STEPS["folder"].take(second.site)
+    second.site.cleanup.close()
+
+
+def test_a_folder_with_an_unsettled_run_takes_no_new_one(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "site")
+    place = Place(repository.path, PI_STATE_DIR=str(tmp_path / "state"))
+    place.site.blocked = {repository.path: "its container cannot be stopped"}
+    with pytest.raises(InfraError, match="not settled: its container cannot be stopped") as caught:
+        STEPS["folder"].take(place.site)
+    assert caught.value.cause == "unsettled"
+
+
+@pytest.mark.parametrize(
+    ("forges", "kind", "refused"), [(None, "local", False), (frozenset({"github"}), "local", False)]
+)
+def test_an_image_for_forges_serves_local_jobs(
+    tmp_path: Path, forges: frozenset[str] | None, kind: str, refused: bool
+) -> None:
+    class OneImage:
+        def image(self, _reference: str) -> ImageFacts:
+            return ImageFacts(digest="sha256:1", capabilities=frozenset(), forges=forges)
+
+    place = Place(tmp_path)
+    place.site.engine = OneImage()  # type: ignore[assignment]
+    assert place.site.job.kind == kind
+    assert isinstance(STEPS["image"].take(place.site), Refused) is refused
+
+
+def test_a_root_folder_is_refused_before_the_image_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OneEngine:
+        def facts(self) -> EngineFacts:
+            return EngineFacts(
+                here=True, readable=True, desktop=False, security_options=(), socket_uid=0, socket_gid=999
+            )
+
+    place = Place(tmp_path)
+    place.site.connect = OneEngine  # type: ignore[assignment]
+    place.site.folder = Folder(tmp_path, 0, 0)
+    monkeypatch.setattr("pidispatch.runs.site.geteuid", lambda: 0)
+    found = STEPS["engine"].take(place.site)
+    assert isinstance(found, Refused)
+    assert (found.reason, found.cause) == (Reason.JOB_USER_UNMAPPABLE, "folder-owned-by-root")
+    names = [step.name for step in LADDER]
+    assert names.index("engine") < names.index("image") < names.index("user")
+
+
+def auth(folder: Path, provider: str = "anthropic") -> str:
+    (folder / "auth.json").write_text(json.dumps({provider: {"type": "api_key", "key": "sk-stored"}}))
+    return str(folder)
+
+
+def test_the_environments_key_goes_before_pis_own(tmp_path: Path) -> None:
+    place = Place(tmp_path, {"ANTHROPIC_API_KEY": "sk-env"}, PI_CODING_AGENT_DIR=auth(tmp_path))
+    assert STEPS["credential"].take(place.site) == "anthropic"
+    assert place.site.stored == {}
+
+
+def test_pis_own_key_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
+    place = Place(tmp_path, PI_CODING_AGENT_DIR=auth(tmp_path))
+    assert STEPS["credential"].take(place.site) == "anthropic (pi's own key)"
+    assert place.site.stored == {"ANTHROPIC_API_KEY": "sk-stored"}
+    assert "sk-stored" not in repr(place.site)
+
+
+@pytest.mark.parametrize("settings", [{"PI_AUTH_FROM_PI": "0"}, {"PI_PROVIDER": "openai"}])
+def test_no_key_is_refused_with_what_to_export(tmp_path: Path, settings: dict[str, str]) -> None:
+    place = Place(tmp_path, None, PI_CODING_AGENT_DIR=auth(tmp_path), **settings)
+    found = STEPS["credential"].take(place.site)
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.PROVIDER_UNCONFIGURED
+    assert str(found.remedy).startswith("export ")
+
+
+def test_a_forwarded_name_that_is_no_key_of_the_provider_is_none(tmp_path: Path) -> None:
+    place = Place(tmp_path, {"MY_KEY": "k"}, PI_CODING_AGENT_DIR=str(tmp_path), PI_FORWARD_ENV="MY_KEY")
+    assert isinstance(STEPS["credential"].take(place.site), Refused)
+
+
+def test_an_open_network_asks_the_engine_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path, PI_EGRESS="0")
+    assert STEPS["egress"].take(place.site) is None
+    assert place.site.neighbour is None
