@@ -69,7 +69,12 @@ def stage(tmp_path: Path, job_image: str, model: ModelContainer) -> Stage:
     """Everything a run of the program needs besides its folder."""
     home = tmp_path / "stage"
     home.mkdir()
-    return Stage(home, job_image, model, os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    return Stage(
+        home,
+        image=job_image,
+        model=model,
+        docker_host=os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
+    )
 
 
 @pytest.fixture

@@ -1,13 +1,19 @@
 """The main job, for real and offline: the pi agent edits a sample repository, a scripted model tells it what to do.
 
+Everything between the two is as a user would have it: the ladder of checks, the box, the egress proxy, the record.
+
 Needs an engine in DOCKER_HOST or at the default socket (tools/with-engine finds or starts one).
 """
 
 import os
+import secrets
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import docker
@@ -15,11 +21,13 @@ import docker
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from pidispatch.values.errors import DispatchError  # noqa: E402 - the project's root must be on the path first
-from tests.image.assemble import ensure_job, ensure_model  # noqa: E402
-from tests.support.model import ModelContainer  # noqa: E402
-from tests.support.program import PROGRAM, Stage  # noqa: E402
-from tests.support.repository import Repository, make_repository  # noqa: E402
+from pidispatch.box.egress import out_network  # noqa: E402 - the project's root must be on the path first
+from pidispatch.config.allowlist import ALLOWLIST, PRIVATE  # noqa: E402
+from pidispatch.values.errors import DispatchError  # noqa: E402
+from tests.image.assemble import ensure_egress_base, ensure_job, ensure_model  # noqa: E402
+from tests.support.model import MODEL_HOST, ModelContainer, write_overlay  # noqa: E402
+from tests.support.program import PROGRAM, Program  # noqa: E402
+from tests.support.repository import make_repository  # noqa: E402
 
 FILES = {
     "README.md": "# Greeter\n\nSays hello.\n",
@@ -28,6 +36,9 @@ FILES = {
 #: Requests of the scripted model's story.
 REQUESTS = 4
 TASK = "Fix the spelling mistake in greet.py and run it."
+
+
+LISTS = {ALLOWLIST: f"{MODEL_HOST}\n", PRIVATE: f"{MODEL_HOST}\n"}
 
 
 def main() -> int:
@@ -39,40 +50,85 @@ def main() -> int:
         print("demo: no container engine answers; set DOCKER_HOST, or run as root on Debian: make demo")
         return 1
     try:
-        job_image, model_image = ensure_job(client), ensure_model(client)
+        job_image, model_image, base = ensure_job(client), ensure_model(client), ensure_egress_base(client)
     except DispatchError as error:
         print(f"demo: the images cannot be made: {error.message}")
         return 1
     print(f"set up in {time.monotonic() - began:.0f} s: engine {client.version()['Version']}, image {job_image}")
-    with tempfile.TemporaryDirectory(prefix="pi-demo-") as folder:
-        model = ModelContainer(client, model_image, Path(folder))
+    try:
+        with tempfile.TemporaryDirectory(prefix="pi-demo-") as folder:
+            demo = Demo(client, Path(folder), job_image)
+            with demo.egress(base), demo.model(model_image) as model:
+                return demo.run(model)
+    finally:
+        client.close()
+
+
+class Demo:
+    """One run of the program in a folder and with a proxy of its own."""
+
+    def __init__(self, client: docker.DockerClient, folder: Path, job_image: str) -> None:
+        self._client = client
+        self._folder = folder
+        self._proxy = f"pi-demo-egress-{secrets.token_hex(4)}"
+        home = folder / "home"
+        home.mkdir()
+        lists = home / "egress"
+        lists.mkdir()
+        for name, text in LISTS.items():
+            (lists / name).write_text(text)
+        overlay = write_overlay(home / "overlay")
+        self._program = Program(
+            home,
+            {
+                "DOCKER_HOST": os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
+                "PI_JOB_IMAGE": job_image,
+                "PI_GLOBAL_PI_DIR": str(overlay),
+                "PI_EGRESS_PROXY": self._proxy,
+                "PI_EGRESS_DIR": str(lists),
+                "PI_LOGS_DIR": str(home / "logs"),
+            },
+        )
+
+    @contextmanager
+    def egress(self, base: str) -> Iterator[None]:
+        """The real proxy, whose one allowed host is the model."""
+        if self._call("egress", "up", "--base", base):
+            raise SystemExit("demo: the egress proxy did not come up")
         try:
-            return _run(Path(folder), job_image, model)
+            yield
+        finally:
+            self._program.run("egress", "down")
+
+    @contextmanager
+    def model(self, image: str) -> Iterator[ModelContainer]:
+        """The scripted model, behind the proxy."""
+        model = ModelContainer(self._client, image, self._folder, behind=out_network(self._proxy))
+        try:
+            yield model
         finally:
             model.remove()
-            client.close()
 
+    def run(self, model: ModelContainer) -> int:
+        """The job; whether it did what the demo shows is the exit code."""
+        repository = make_repository(self._folder / "greeter", FILES)
+        code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter")
+        listed = self._call("runs")
+        mended = 'return "Hello, "' in repository.read("greet.py")
+        requests = len(model.log.requests())
+        if (code, listed, mended, requests) == (0, 0, True, REQUESTS):
+            print(f"\nThe agent mended greet.py in its box, with {requests} requests to the model through the proxy.")
+            return 0
+        print(f"demo: FAILED: exit {code} and {listed}, mended: {mended}, requests at the model: {requests}")
+        return 1
 
-def _run(folder: Path, job_image: str, model: ModelContainer) -> int:
-    home = folder / "home"
-    home.mkdir()
-    stage = Stage(home, job_image, model, os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
-    repository = make_repository(folder / "greeter", FILES)
-    print(f'\n$ pi-dispatch run {repository.path.name} --task "{TASK}"\n', flush=True)
-    command = [PROGRAM, "run", str(repository.path), "--task", TASK, "--model", "greeter"]
-    done = subprocess.run(command, env=stage.environment(TERM=os.environ.get("TERM")), cwd=home, check=False)
-    return _judge(done.returncode, repository, stage)
-
-
-def _judge(code: int, repository: Repository, stage: Stage) -> int:
-    """Whether the demo did what it shows: the file was really mended, by as many requests as the story has."""
-    mended = 'return "Hello, "' in repository.read("greet.py")
-    requests = stage.requests()
-    if code == 0 and mended and requests == REQUESTS:
-        print(f"\nThe agent mended greet.py in its box, with {requests} requests to the model.")
-        return 0
-    print(f"demo: FAILED: exit {code}, mended: {mended}, requests at the model: {requests}")
-    return 1
+    def _call(self, *arguments: str) -> int:
+        """Show a call of the program, make it, and return its exit code."""
+        shown = [argument.removeprefix(f"{self._folder}/") for argument in arguments]
+        print(f"\n$ pi-dispatch {shlex.join(shown)}\n", flush=True)
+        terminal = {name: os.environ.get(name) for name in ("TERM", "COLUMNS", "NO_COLOR")}
+        environment = self._program.environment(**terminal)
+        return subprocess.run([PROGRAM, *arguments], env=environment, cwd=self._program.home, check=False).returncode
 
 
 if __name__ == "__main__":

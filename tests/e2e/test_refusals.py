@@ -1,12 +1,16 @@
 """What is refused before anything is spent: reason, remedy, exit code, and no request at the model."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
 
-from tests.support.program import Ran, Stage
+from tests.support.box import program_image
+from tests.support.engine import left_of
+from tests.support.program import Ran, Stage, await_line
 from tests.support.repository import Repository, git, give
 
 
@@ -19,6 +23,16 @@ def assert_refused(stage: Stage, ran: Ran, reason: str, cause: str | None, *word
     assert document["tokens"] is None
     assert stage.requests() == 0
     assert "started" not in ran.err
+    assert_recorded(stage, document)
+
+
+def assert_recorded(stage: Stage, document: dict[str, Any]) -> None:
+    """The record of the run says what the run said, and nothing was spent."""
+    record = json.loads(Path(document["record"]).read_text())
+    assert record == {key: document[key] for key in record}
+    assert (record["turns"], record["usage"], record["gitRestored"]) == (None, None, None)
+    assert record["budgetReserved"] is False
+    assert os.listdir(stage.home / ".pi-dispatch" / "logs") == [f"{record['jobId']}.json"]
 
 
 def test_a_missing_folder(stage: Stage) -> None:
@@ -44,6 +58,83 @@ def test_a_linked_worktree(stage: Stage, repository: Repository, tmp_path: Path)
     git(repository.path, "worktree", "add", "-q", str(tmp_path / "linked"))
     give(tmp_path / "linked")
     assert_refused(stage, stage.run_job(tmp_path / "linked", "edit"), "config-refused", "worktree", "git clone")
+
+
+def test_uncommitted_changes(stage: Stage, repository: Repository) -> None:
+    repository.write("notes.txt", "mine\n")
+    repository.write("README.md", "# Mine\n")
+    ran = stage.run_job(repository.path, "edit")
+    assert_refused(stage, ran, "config-refused", "dirty-tree", "2 uncommitted", "notes.txt", "README.md", "--force")
+
+    forced = stage.run_job(repository.path, "edit", "--force")
+    assert (forced.code, forced.document["outcome"]) == (0, "completed")
+    assert forced.document["change"]["dirtyBefore"] is True
+
+
+def test_a_flow_that_the_commit_does_not_hold(stage: Stage, repository: Repository) -> None:
+    repository.write(".pi/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies.\n---\nTidy.\n")
+    repository.commit()
+    ran = stage.run_job(repository.path, "edit", "--flow", "fix")
+    assert_refused(stage, ran, "config-refused", "flow-missing", ".pi/skills/fix/SKILL.md", "it holds: tidy")
+
+
+def test_a_pi_folder_that_is_too_much(stage: Stage, repository: Repository) -> None:
+    for number in range(257):
+        (repository.path / f".pi/skills/s{number // 64}").mkdir(parents=True, exist_ok=True)
+        (repository.path / f".pi/skills/s{number // 64}/SKILL.md").write_text("x")
+        (repository.path / f".pi/skills/s{number // 64}/f{number}.md").write_text("x")
+    repository.commit()
+    assert_refused(stage, stage.run_job(repository.path, "edit"), "pi-too-many-files", None, ".pi")
+
+
+def test_a_logs_folder_that_is_none(stage: Stage, repository: Repository) -> None:
+    """No run without a record: exit 1 before any container, and the one place that could tell of it says so."""
+    (stage.home / "logs").write_text("")
+    ran = stage.run_job(repository.path, "edit", PI_LOGS_DIR=str(stage.home / "logs"))
+    assert (ran.code, ran.document["reason"], ran.document["cause"]) == (1, "infra", "logs-dir")
+    assert "PI_LOGS_DIR" in ran.document["why"]
+    assert ran.document["record"] is None
+    assert ran.document["exitCode"] is None
+    assert "checked" not in ran.err
+    assert stage.requests() == 0
+
+
+def test_a_second_run_in_the_same_folder(stage: Stage, repository: Repository) -> None:
+    first = stage.start_job(repository.path, "sleepy")
+    try:
+        await_line(first, "turn 1:")
+        second = stage.run_job(repository.path, "edit")
+        assert (second.code, second.document["reason"], second.document["cause"]) == (1, "infra", "folder-busy")
+        assert "another run works in 'site'" in second.document["why"]
+        assert stage.requests() == 1
+        assert json.loads(Path(second.document["record"]).read_text())["cause"] == "folder-busy"
+    finally:
+        first.terminate()
+        out, err = first.communicate(timeout=30)
+    assert json.loads(out)["reason"] == "worker-abort", err
+    assert stage.run_job(repository.path, "edit").code == 0
+
+
+def test_a_cap_that_nothing_enforces(stage: Stage, repository: Repository) -> None:
+    ran = stage.run_job(repository.path, "edit", PI_DAILY_CAP="5")
+    assert ran.code == 2
+    assert "PI_DAILY_CAP is set" in ran.err
+    assert "unset PI_DAILY_CAP" in ran.err
+    assert stage.requests() == 0
+
+
+@pytest.mark.example("ch3 E24", "a container that cannot start: infra, nothing counted as spent, network removed")
+def test_a_container_that_cannot_start(
+    stage: Stage, repository: Repository, engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    # Nothing may be mounted inside of /proc, which the engine finds out when it starts the container.
+    image = program_image(engine, tmp_path, "#!/bin/sh\n", more="RUN rm -rf /tmp && ln -s /proc /tmp")
+    try:
+        ran = stage.run_job(repository.path, "edit", "--image", image)
+    finally:
+        engine.images.remove(image, force=True)
+    assert_refused(stage, ran, "container-never-started", None, code=1)
+    assert left_of(engine, f"pi-job-{ran.document['jobId']}") == []
 
 
 def test_a_folder_that_belongs_to_root(stage: Stage, repository: Repository) -> None:

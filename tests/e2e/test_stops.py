@@ -72,7 +72,7 @@ def test_the_deadline_ends_the_run(stage: Stage, repository: Repository, engine:
     assert any(isinstance(progress, Stopping) for progress in told)
     assert result.telemetry.turns == 1
     assert not is_left(engine, job.id)
-    assert os.listdir(stage.home / "jobs") == []
+    assert os.listdir(stage.home / "jobs") == [".gate"]
 
 
 def test_an_abort_before_the_container_spends_nothing(

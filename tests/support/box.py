@@ -23,12 +23,15 @@ from tests.support.spec import plain_spec
 ENGINE_SCRIPTS = Path(__file__).parents[1] / "engine"
 
 
-def program_image(client: docker.DockerClient, folder: Path, script: str, mode: int = 0o755) -> str:
-    """An image whose entry point is the shell script `script`; the base is the busybox of the tests."""
+def program_image(client: docker.DockerClient, folder: Path, script: str, mode: int = 0o755, more: str = "") -> str:
+    """An image whose entry point is the shell script `script`; the base is the busybox of the tests.
+
+    Its labels say what a job image says, so that the whole program can run it. `more`: further lines of its Dockerfile.
+    """
     (folder / "entry").write_text(script)
     (folder / "Dockerfile").write_text(
-        f"ARG BASE\nFROM ${{BASE}}\nCOPY entry /entry\nRUN chmod {mode:o} /entry\nUSER 1001:1001\n"
-        'ENTRYPOINT ["/entry"]\n'
+        f"ARG BASE\nFROM ${{BASE}}\nCOPY entry /entry\nRUN chmod {mode:o} /entry\n{more}\nUSER 1001:1001\n"
+        'LABEL dev.pi-dispatch.capabilities="anyUid"\nENTRYPOINT ["/entry"]\n'
     )
     tag = f"pi-test-program:{uuid.uuid4().hex[:12]}"
     context = pack({"Dockerfile": folder / "Dockerfile", "entry": folder / "entry"})
@@ -92,6 +95,10 @@ class OwnEngine:
         self.client: docker.DockerClient | None = None
 
     def __enter__(self) -> tuple[docker.DockerClient, int]:
+        return self.start()
+
+    def start(self) -> tuple[docker.DockerClient, int]:
+        """Start it, also again after `stop`: its images and its ended containers are still there."""
         done = subprocess.run(
             [ENGINE_SCRIPTS / "up", str(self.folder)], capture_output=True, text=True, check=False, timeout=120
         )
@@ -101,7 +108,11 @@ class OwnEngine:
         self.client = docker.DockerClient(base_url=self.host, version="auto", timeout=60)
         return self.client, int((self.folder / "holder.pid").read_text())
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self, *options: str) -> None:
+        """End it, as whoever administers the machine would."""
         if self.client is not None:
             self.client.close()
-        subprocess.run([ENGINE_SCRIPTS / "down", "--purge", str(self.folder)], check=True, capture_output=True)
+        subprocess.run([ENGINE_SCRIPTS / "down", *options, str(self.folder)], check=True, capture_output=True)
+
+    def __exit__(self, *_: object) -> None:
+        self.stop("--purge")

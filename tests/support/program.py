@@ -50,18 +50,11 @@ class Ran:
 
 
 @dataclass
-class Stage:
-    """Everything a run needs besides its folder: engine, image, model and folders of its own."""
+class Program:
+    """The program with a home of its own; `variables` are its environment beside what every program has."""
 
     home: Path
-    image: str
-    model: ModelContainer
-    docker_host: str
-    #: A key of this stage's own, so that its requests can be told from others' in the model's log.
-    key: str = field(default_factory=lambda: f"key-{secrets.token_hex(6)}")
-
-    def __post_init__(self) -> None:
-        self.overlay = write_overlay(self.home / "overlay")
+    variables: dict[str, str] = field(default_factory=dict)
 
     def environment(self, **changes: str | None) -> dict[str, str]:
         """The closed environment of the program; `None` takes a variable away."""
@@ -69,17 +62,10 @@ class Stage:
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
-            "DOCKER_HOST": self.docker_host,
-            "PI_JOB_IMAGE": self.image,
             "PI_JOBS_DIR": str(self.home / "jobs"),
             "PI_STATE_DIR": str(self.home / "state"),
-            "PI_GLOBAL_PI_DIR": str(self.overlay),
-            "PI_EGRESS_PROXY": self.model.name,
-            "ANTHROPIC_API_KEY": self.key,
-            "OPENAI_API_KEY": self.key,
-            "PI_FORWARD_ENV": "PI_RETRY_BASE_MS",
-            # The agent's own retries, without their usual seconds of patience.
-            "PI_RETRY_BASE_MS": "20",
+            "ANTHROPIC_API_KEY": "k",
+            **self.variables,
         }
         # Measuring coverage of the program started here is asked for by variables.
         given |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
@@ -97,7 +83,9 @@ class Stage:
             text=True,
         )
 
-    def start_job(self, folder: Path, model: str, *arguments: str, **changes: str | None) -> "subprocess.Popen[str]":
+    def start_job(
+        self, folder: Path, model: str = "m", *arguments: str, **changes: str | None
+    ) -> "subprocess.Popen[str]":
         """Like `run_job`, without waiting for its end."""
         task = ("--task", "Do as scripted.", "--model", model, "--json")
         return self.start("run", str(folder), *task, *arguments, **changes)
@@ -108,11 +96,36 @@ class Stage:
             out, err = process.communicate(timeout=RUN_S)
         return Ran(process.returncode, out, err)
 
-    def run_job(self, folder: Path, model: str, *arguments: str, **changes: str | None) -> Ran:
+    def run_job(self, folder: Path, model: str = "m", *arguments: str, **changes: str | None) -> Ran:
         """`pi-dispatch run FOLDER --json` with the scripted model `model`."""
         return self.run(
             "run", str(folder), "--task", "Do as scripted.", "--model", model, "--json", *arguments, **changes
         )
+
+
+@dataclass
+class Stage(Program):
+    """Everything a run needs besides its folder: engine, image, model and folders of its own."""
+
+    image: str = field(kw_only=True)
+    model: ModelContainer = field(kw_only=True)
+    docker_host: str = field(kw_only=True)
+    #: A key of this stage's own, so that its requests can be told from others' in the model's log.
+    key: str = field(default_factory=lambda: f"key-{secrets.token_hex(6)}")
+
+    def __post_init__(self) -> None:
+        self.overlay = write_overlay(self.home / "overlay")
+        self.variables = {
+            "DOCKER_HOST": self.docker_host,
+            "PI_JOB_IMAGE": self.image,
+            "PI_GLOBAL_PI_DIR": str(self.overlay),
+            "PI_EGRESS_PROXY": self.model.name,
+            "ANTHROPIC_API_KEY": self.key,
+            "OPENAI_API_KEY": self.key,
+            "PI_FORWARD_ENV": "PI_RETRY_BASE_MS",
+            # The agent's own retries, without their usual seconds of patience.
+            "PI_RETRY_BASE_MS": "20",
+        }
 
     def attempt(self, client: docker.DockerClient, limits: Limits) -> Attempt:
         """What the program runs a job with, inside of this process and with other limits."""

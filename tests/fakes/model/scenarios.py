@@ -96,6 +96,10 @@ _ALL = (
     _named("outbox", _bash("echo '{}' > /outbox/request-1.json; echo '{}' > /outbox/request-2.json"), Say("Asked.")),
     # Reports 60,000 tokens a turn, for ever: a token budget ends it.
     _named("big", _bash("echo big >> big.txt"), usage=Usage(input=50_000, output=10_000)),
+    # Runs the shell script .plant of the workspace, whatever it does, then says done.
+    _named("plant", _bash("sh .plant"), Say("Planted.")),
+    # Runs .plant and then sleeps 600 seconds, so that the run can be ended after the planting.
+    _named("plantandsleep", _bash("sh .plant"), _bash("sleep 600"), Say("Slept on it.")),
     # A tool that ignores every polite signal: only SIGKILL ends it.
     _named("stubborn", _bash(programs.STUBBORN), Say("Could not be stopped.")),
 )

@@ -13,4 +13,4 @@ def test_the_page_quotes_the_results() -> None:
 
     assert page == quoted(page, where, figures)
     assert [one.name for one in figures if not one.kept] == []
-    assert len(figures) == 3
+    assert len(figures) == 6

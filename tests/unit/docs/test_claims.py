@@ -99,7 +99,7 @@ def test_every_key_of_the_record_is_explained_and_no_other() -> None:
     page = (ROOT / "docs/reference/record.md").read_text()
     job = Job(id="local-0", folder=Path("/srv/site"), task="t")
     result = Result.begin(datetime(2030, 1, 1, tzinfo=UTC), "anthropic", "m")
-    printed = set(as_document(job, result))
+    printed = set(as_document(RunRecord.of(job, result, "host"), result, None))
     assert {str(field.alias) for field in RunRecord.model_fields.values()} <= printed
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == printed
@@ -161,7 +161,8 @@ def test_commands_on_the_pages_exist(page: Path) -> None:
 
 def _check_call(words: list[str]) -> None:
     command: click.Command = cli
-    context = click.Context(cli, info_name="pi-dispatch")
+    # A command keeps the help option of the first context that asks for it.
+    context = click.Context(cli, info_name="pi-dispatch", **cli.context_settings)
     while isinstance(command, click.Group) and words and words[0][0] not in "-[":
         verb = command.get_command(context, words[0])
         assert verb is not None, f"{context.command_path} has no verb {words[0]}"

@@ -1,0 +1,107 @@
+"""A program that is killed: what it left is settled by the next run, and nothing that was paid for is forgotten."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import docker
+
+from tests.support.box import OwnEngine, program_image
+from tests.support.engine import left_of
+from tests.support.program import Program, Ran, Stage, await_line
+from tests.support.repository import Repository, git, make_repository
+
+
+def only_record(stage: Stage, but: str) -> dict[str, object]:
+    """The one record beside that of the run `but`."""
+    logs = stage.home / ".pi-dispatch" / "logs"
+    [name] = [name for name in os.listdir(logs) if name != f"{but}.json"]
+    document: dict[str, object] = json.loads((logs / name).read_text())
+    return document
+
+
+def test_a_killed_run_is_settled_by_the_next(
+    stage: Stage, repository: Repository, engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    killed = stage.start_job(repository.path, "sleepy")
+    await_line(killed, "turn 1:")
+    killed.kill()
+    killed.communicate(timeout=30)
+    [left] = [name for name in left_of(engine, "pi-job-local-") if not name.endswith("-net") and runs(engine, name)]
+
+    ran = stage.run_job(repository.path, "edit")
+
+    assert ran.code == 0, ran
+    job_id = left.removeprefix("pi-job-")
+    assert f"the earlier run {job_id} (local:site) was broken off; it is settled now" in ran.err
+    assert left_of(engine, left) == []
+    assert os.listdir(stage.home / "jobs") == [".gate"]
+    record = only_record(stage, ran.document["jobId"])
+    assert (record["jobId"], record["outcome"], record["reason"]) == (job_id, "failed", "worker-lost")
+    assert record["budgetReserved"] is True
+    assert stage.requests() == 1 + 3
+
+
+def runs(engine: docker.DockerClient, name: str) -> bool:
+    return bool(engine.containers.get(name).attrs["State"]["Running"])
+
+
+def test_a_run_that_ended_while_nobody_watched_gets_its_true_record(
+    stage: Stage, repository: Repository, engine: docker.DockerClient
+) -> None:
+    killed = stage.start_job(repository.path, "edit")
+    await_line(killed, "turn 1:")
+    killed.kill()
+    killed.communicate(timeout=30)
+    [left] = [one for one in left_of(engine, "pi-job-local-") if not one.endswith("-net")]
+    engine.containers.get(left).wait(timeout=60)
+
+    ran = stage.run_job(repository.path, "done", "--force")
+
+    record = only_record(stage, ran.document["jobId"])
+    assert (record["outcome"], record["reason"], record["turns"]) == ("completed", None, 3), record
+    assert left_of(engine, left) == []
+
+
+#: Works until it is ended where the folder says so, and otherwise ends at once by itself.
+STUB = """#!/bin/sh
+echo at work
+[ -e /workspace/long ] && sleep 600
+echo '{"event":"exit","jobId":"x","code":0,"reason":"stop","turns":1}'
+"""
+
+
+def test_an_engine_that_stops_under_a_run(tmp_path: Path) -> None:
+    """The run ends with a true word and a record; the folder waits until the engine is back and all is settled."""
+    own = OwnEngine(tmp_path)
+    with own as (client, holder):
+        image = program_image(client, tmp_path, STUB)
+        client.networks.create("out", internal=True)
+        gate = client.containers.create(image, ["600"], name="gate", network="out", entrypoint="sleep")
+        gate.start()
+        repository = make_repository(tmp_path / "site", {"long": ""})
+        home = tmp_path / "home"
+        home.mkdir()
+        program = Program(home, {"DOCKER_HOST": own.host, "PI_EGRESS_PROXY": "gate", "PI_JOB_IMAGE": image})
+        process = program.start_job(repository.path)
+        await_line(process, "started")
+        os.kill(holder, signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        lost = Ran(process.returncode, out, err)
+        waiting = program.run_job(repository.path)
+        own.stop()
+        client, _holder = own.start()
+        client.containers.get("gate").start()
+        git(repository.path, "rm", "-q", "long")
+        repository.commit()
+        settled = program.run_job(repository.path)
+
+        assert (lost.code, lost.document["reason"]) == (1, "container-detached"), lost
+        assert json.loads(Path(lost.document["record"]).read_text())["budgetReserved"] is True
+        assert (waiting.code, waiting.document["cause"]) == (1, "unsettled"), waiting
+        assert "was broken off and is not settled" in waiting.document["why"]
+        assert (settled.code, settled.document["turns"]) == (0, 1), settled
+        assert f"the earlier run {lost.document['jobId']} (local:site) was broken off" in settled.err
+        assert left_of(client, "pi-job-") == []
+        assert json.loads(Path(lost.document["record"]).read_text())["reason"] == "container-detached"
