@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
 
-.PHONY: help setup demo test lint docs image bench clean
+.PHONY: help setup demo test lint docs image bench newcomer clean
 
 help: ## Say what there is.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ image: setup ## Build the job image (needs a network).
 
 bench: setup ## Measure, print a table, write benchmarks/results.json.
 	@tools/with-engine $(PYTHON) benchmarks/run.py
+
+newcomer: ## Demo and test on a bare Debian made for it, timed (root on Debian).
+	@tools/newcomer
 
 clean: ## Remove what the other commands made in this folder.
 	rm -rf .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -3,6 +3,8 @@
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import docker
@@ -22,32 +24,40 @@ BOUND_MS = 20
 _DOCKERFILE = """ARG BASE
 FROM ${BASE}
 USER 1001:1001
+LABEL dev.pi-dispatch.capabilities="anyUid"
 ENTRYPOINT ["/bin/echo", "{\\"event\\":\\"exit\\",\\"jobId\\":\\"bench\\",\\"code\\":0}"]
 """
 
 
 def call_overhead(client: docker.DockerClient) -> Figure:
     """p50 of `run_container` minus p50 of: network, connect, create, attach, start, wait, inspect, removals."""
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
-        image = _image(client, Path(folder))
-        own = client.networks.create(f"pi-bench-{uuid.uuid4().hex[:8]}", internal=True)
-        gate = client.containers.create(ensure_probe(client), ["sleep", "3600"], network=own.name)
-        gate.start()
-        neighbour = Neighbour(id=str(gate.id), alias="gate")
-        engine, ours, raw = Engine(client), [], []
-        try:
-            for _ in range(PAIRS):
-                ours.append(_ours(engine, plain_spec(image, Path(folder), network=True), neighbour))
-                raw.append(_raw(client, plain_spec(image, Path(folder), network=True), neighbour))
-        finally:
-            gate.remove(force=True)
-            own.remove()
-            client.images.remove(image, force=True)
+    ours, raw = [], []
+    with stage(client) as (folder, image, neighbour):
+        engine = Engine(client)
+        for _ in range(PAIRS):
+            ours.append(_ours(engine, plain_spec(image, folder, network=True), neighbour))
+            raw.append(raw_call(client, plain_spec(image, folder, network=True), neighbour))
     what = "run_container beside the same engine calls made by hand"
     return figure("container call", what, ours, raw, BOUND_MS)
 
 
-def _image(client: docker.DockerClient, folder: Path) -> str:
+@contextmanager
+def stage(client: docker.DockerClient) -> Iterator[tuple[Path, str, Neighbour]]:
+    """A folder, the image of a container that says its end and ends, and a running neighbour."""
+    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+        image = _stub_image(client, Path(folder))
+        own = client.networks.create(f"pi-bench-{uuid.uuid4().hex[:8]}", internal=True)
+        gate = client.containers.create(ensure_probe(client), ["sleep", "3600"], name=own.name, network=own.name)
+        gate.start()
+        try:
+            yield Path(folder), image, Neighbour(id=str(gate.id), alias=str(own.name))
+        finally:
+            gate.remove(force=True)
+            own.remove()
+            client.images.remove(image, force=True)
+
+
+def _stub_image(client: docker.DockerClient, folder: Path) -> str:
     (folder / "Dockerfile").write_text(_DOCKERFILE)
     tag = f"pi-bench:{uuid.uuid4().hex[:12]}"
     build_image(client, pack({"Dockerfile": folder / "Dockerfile"}), tag, {"BASE": ensure_probe(client)})
@@ -63,7 +73,8 @@ def _ours(engine: Engine, spec: ContainerSpec, neighbour: Neighbour) -> float:
     return took
 
 
-def _raw(client: docker.DockerClient, spec: ContainerSpec, neighbour: Neighbour) -> float:
+def raw_call(client: docker.DockerClient, spec: ContainerSpec, neighbour: Neighbour) -> float:
+    """Seconds of the engine calls of one container, made by hand."""
     began = time.perf_counter()
     network = client.networks.create(
         str(spec.network),
@@ -71,7 +82,7 @@ def _raw(client: docker.DockerClient, spec: ContainerSpec, neighbour: Neighbour)
         internal=True,
         options={"com.docker.network.bridge.inhibit_ipv4": "true"},
     )
-    network.connect(neighbour.id, aliases=["gate"])
+    network.connect(neighbour.id, aliases=[neighbour.alias])
     container = client.containers.create(**create_arguments(spec))
     stream = container.attach(stdout=True, stderr=True, stream=True, logs=True)
     container.start()

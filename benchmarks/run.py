@@ -10,9 +10,11 @@ import docker
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.call import call_overhead  # noqa: E402 - the project's root must be on the path first
+from benchmarks.attempt import attempt_overhead  # noqa: E402 - the project's root must be on the path first
+from benchmarks.call import call_overhead  # noqa: E402
 from benchmarks.measure import Figure, figure, machine, quoted, read, table, write  # noqa: E402
 from benchmarks.runner import first_request  # noqa: E402
+from benchmarks.workspace import dotpi_files, large_repository  # noqa: E402
 
 HELP_RUNS = 30
 HELP_BOUND_MS = 150
@@ -32,7 +34,14 @@ def help_time() -> Figure:
 def main() -> int:
     """Measure everything; the exit code."""
     client = docker.from_env(version="auto", timeout=60)
-    figures = [help_time(), first_request(client), call_overhead(client)]
+    figures = [
+        help_time(),
+        first_request(client),
+        call_overhead(client),
+        *attempt_overhead(client),
+        dotpi_files(),
+        *large_repository(),
+    ]
     print(f"machine: {machine()}\n")
     print(table(figures))
     results, page = ROOT / "benchmarks" / "results.json", ROOT / "BENCHMARKS.md"
