@@ -1,12 +1,13 @@
 """The one logger: events with ids, numbers and fixed words, to standard error."""
 
+import logging
 import sys
 
 import structlog
 
 
 def configure_log() -> None:
-    """Human lines at a terminal, one JSON object per line elsewhere."""
+    """At a terminal, where a person reads the result, warnings in human lines; elsewhere every event as JSON."""
     terminal = sys.stderr.isatty()
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
@@ -17,6 +18,7 @@ def configure_log() -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             renderer,
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if terminal else logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )

@@ -19,6 +19,7 @@ from pidispatch.box.spec import BoxMount, ContainerSpec
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.runs.classify import classify, classify_error
+from pidispatch.runs.events import tell_end
 from pidispatch.runs.joblog import JobLog
 from pidispatch.runs.ladder import LADDER, climb
 from pidispatch.runs.prepare import container_name
@@ -83,6 +84,7 @@ class Attempt:
             result = result.ending(broke).model_copy(update={"spent": site.spent})
         finally:
             timer.cancel()
+        tell_end(job, effective, self._settings.egress_proxy, result)
         return result.model_copy(update={"ended_at": self._clock.now()})
 
     def _site(self, job: Job, effective: Effective, progress: ProgressSink, abort: Abort, cleanup: ExitStack) -> Site:

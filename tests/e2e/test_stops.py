@@ -20,6 +20,7 @@ from tests.fakes.model.usage import total_usage
 from tests.support.engine import left_of
 from tests.support.program import PROGRAM, Ran, Stage, await_line
 from tests.support.repository import Repository
+from tests.support.terminal import read_all
 
 
 def is_left(engine: docker.DockerClient, job_id: str) -> bool:
@@ -141,18 +142,3 @@ def test_a_person_at_a_terminal_sees_the_run(stage: Stage, repository: Repositor
     for words in ("turn 3", "completed", "hello.txt", "+hello pi", "started"):
         assert words in shown, shown
 
-
-def read_all(terminal: int) -> str:
-    """Everything written to a terminal until its last writer is gone."""
-    chunks = []
-    while True:
-        try:
-            chunk = os.read(terminal, 65536)
-        except OSError:
-            # Linux says EIO once nobody holds the other side.
-            break
-        if not chunk:
-            break
-        chunks.append(chunk)
-    os.close(terminal)
-    return b"".join(chunks).decode("utf-8", "replace")

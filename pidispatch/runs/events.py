@@ -1,0 +1,45 @@
+"""What the log says of an attempt's end: one event for a refusal, one for a container, one for the job itself.
+
+Ids, numbers and names that an operator chose; never text of a job (docs/reference/events.md).
+"""
+
+from pidispatch.config.log import log
+from pidispatch.runs.site import Effective
+from pidispatch.values.job import Job
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused, recorded_outcome
+from pidispatch.values.reason import Reason
+from pidispatch.values.record import Result
+
+
+def tell_end(job: Job, effective: Effective, proxy: str, result: Result) -> None:
+    """Log how the attempt at `job` ended; `proxy` is the name of the neighbour it was to have."""
+    outcome = result.outcome
+    if result.exit_code is not None:
+        log().info("container_exit", jobId=job.id, exitCode=result.exit_code, aborted=isinstance(outcome, Aborted))
+    elif isinstance(outcome, Refused):
+        _tell_refusal(job, effective, proxy, outcome)
+    if isinstance(outcome, InfraFailed):
+        log().info("job_failed", jobId=job.id, attempt=1, reason=outcome.reason.value, cause=outcome.cause)
+    else:
+        reason = None if isinstance(outcome, Completed) else outcome.reason.value
+        log().info("job_completed", jobId=job.id, outcome=recorded_outcome(outcome), reason=reason)
+
+
+def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) -> None:
+    match refused.reason:
+        case Reason.JOB_USER_UNMAPPABLE:
+            log().info("refused_job_user_unmappable", jobId=job.id, cause=refused.cause)
+        case Reason.JOB_IMAGE_MISSING:
+            log().info("refused_image_missing", jobId=job.id, image=effective.image)
+        case Reason.JOB_IMAGE_FORGE_UNSUPPORTED:
+            log().info("refused_image_forge_unsupported", jobId=job.id, image=effective.image, kind=job.kind.value)
+        case Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED:
+            log().info("refused_job_image_any_uid_unsupported", jobId=job.id, image=effective.image)
+        case Reason.PROVIDER_UNCONFIGURED:
+            log().info("refused_provider_unconfigured", jobId=job.id, provider=effective.provider)
+        case Reason.EGRESS_PROXY_MISSING:
+            log().info("refused_egress_proxy_missing", jobId=job.id, proxy=proxy)
+        case Reason.EGRESS_PROXY_STOPPED:
+            log().info("refused_egress_proxy_stopped", jobId=job.id, proxy=proxy)
+        case _:
+            log().info("refused_config", jobId=job.id, reason=refused.reason.value, cause=refused.cause)

@@ -1,0 +1,74 @@
+"""What the log says of an end: one event each for refusal, container and job."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from pidispatch.config.settings import Settings
+from pidispatch.runs.events import tell_end
+from pidispatch.runs.site import Effective
+from pidispatch.values.job import Job
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
+from pidispatch.values.reason import AbortReason, Reason
+from pidispatch.values.record import Result
+
+JOB = Job(id="local-1", folder=Path("/home/alice/site"), task="a private task")
+
+
+def told(outcome: Outcome, **update: object) -> list[dict[str, object]]:
+    result = Result.begin(datetime(2026, 1, 1, tzinfo=UTC), "anthropic", "m").ending(outcome)
+    with capture_logs() as events:
+        tell_end(JOB, Effective.of(JOB, Settings()), "gate", result.model_copy(update=update))
+    assert all(event.pop("log_level") == "info" and event.pop("jobId") == "local-1" for event in events)
+    assert "alice" not in str(events)
+    assert "private" not in str(events)
+    return [dict(event) for event in events]
+
+
+REFUSALS: list[tuple[Reason, dict[str, object]]] = [
+    (Reason.JOB_USER_UNMAPPABLE, {"event": "refused_job_user_unmappable", "cause": "c"}),
+    (Reason.JOB_IMAGE_MISSING, {"event": "refused_image_missing", "image": "pi-job:latest"}),
+    (
+        Reason.JOB_IMAGE_FORGE_UNSUPPORTED,
+        {"event": "refused_image_forge_unsupported", "image": "pi-job:latest", "kind": "local"},
+    ),
+    (
+        Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED,
+        {"event": "refused_job_image_any_uid_unsupported", "image": "pi-job:latest"},
+    ),
+    (Reason.PROVIDER_UNCONFIGURED, {"event": "refused_provider_unconfigured", "provider": "anthropic"}),
+    (Reason.EGRESS_PROXY_MISSING, {"event": "refused_egress_proxy_missing", "proxy": "gate"}),
+    (Reason.EGRESS_PROXY_STOPPED, {"event": "refused_egress_proxy_stopped", "proxy": "gate"}),
+    (Reason.CONFIG_REFUSED, {"event": "refused_config", "reason": "config-refused", "cause": "c"}),
+    (Reason.PI_TOO_LARGE, {"event": "refused_config", "reason": "pi-too-large", "cause": "c"}),
+]
+
+
+@pytest.mark.parametrize(("reason", "event"), REFUSALS)
+def test_a_refusal_is_one_event_beside_the_jobs_own(reason: Reason, event: dict[str, object]) -> None:
+    refused = Refused(reason=reason, cause="c", detail="a private detail", remedy="a private remedy")
+    end = {"event": "job_completed", "outcome": "policy", "reason": reason.value}
+    assert told(refused) == [event, end]
+
+
+def test_a_container_is_one_event_beside_the_jobs_own() -> None:
+    assert told(Completed(), exit_code=0) == [
+        {"event": "container_exit", "exitCode": 0, "aborted": False},
+        {"event": "job_completed", "outcome": "completed", "reason": None},
+    ]
+    assert told(Refused(reason=Reason.RUNNER_POLICY), exit_code=2) == [
+        {"event": "container_exit", "exitCode": 2, "aborted": False},
+        {"event": "job_completed", "outcome": "policy", "reason": "runner-policy"},
+    ]
+    assert told(Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN), exit_code=137) == [
+        {"event": "container_exit", "exitCode": 137, "aborted": True},
+        {"event": "job_completed", "outcome": "policy", "reason": "worker-abort"},
+    ]
+
+
+def test_a_failure_is_told_as_one() -> None:
+    assert told(InfraFailed(reason=Reason.INFRA, cause="folder-busy")) == [
+        {"event": "job_failed", "attempt": 1, "reason": "infra", "cause": "folder-busy"}
+    ]
