@@ -1,9 +1,27 @@
 """The one logger: events with ids, numbers and fixed words, to standard error."""
 
+import contextlib
 import logging
 import sys
+from typing import TextIO
 
 import structlog
+
+
+class _Unheard:
+    """A stream whose reader may go away: what is left to say is dropped, and nothing that is paid for ends by it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def configure_log() -> None:
@@ -19,7 +37,7 @@ def configure_log() -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if terminal else logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=_Unheard(sys.stderr)),  # type: ignore[arg-type]
         cache_logger_on_first_use=False,
     )
 

@@ -22,7 +22,7 @@ def assert_refused(stage: Stage, ran: Ran, reason: str, cause: str | None, *word
     assert document["exitCode"] is None
     assert document["tokens"] is None
     assert stage.requests() == 0
-    assert "started" not in ran.err
+    assert "container pi-job" not in ran.err
     assert_recorded(stage, document)
 
 
