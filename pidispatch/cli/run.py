@@ -144,7 +144,9 @@ def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
         swept = sweep(settings, connect, limits, clock)
         for settled in swept.settled:
             _note(notes, say_settled(settled.job_id, settled.target, settled.restored))
-        return Attempt(settings, connect, limits, clock, blocked=swept.blocked)(job, progress, abort)
+        for job_id, why in swept.unsettled.items():
+            _note(notes, f"the earlier run {job_id} was broken off and could not be settled: {why}")
+        return Attempt(settings, connect, limits, clock)(job, progress, abort)
 
 
 @contextmanager

@@ -45,7 +45,6 @@ class Attempt:
     """Runs attempts; holds what they all need.
 
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
-    `blocked` names folders in which an earlier run was broken off and could not be settled.
     """
 
     def __init__(
@@ -55,14 +54,12 @@ class Attempt:
         limits: Limits,
         clock: Clock,
         environ: Mapping[str, str] | None = None,
-        blocked: Mapping[Path, str] | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
         self._limits = limits
         self._clock = clock
         self._environ = os.environ if environ is None else environ
-        self._blocked = blocked or {}
 
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort) -> Result:
         """One attempt at `job`. Returns how it ended, whatever happens."""
@@ -94,7 +91,6 @@ class Attempt:
             settings=self._settings,
             records=RecordStore(self._settings.logs_dir),
             connect=self._connect,
-            blocked=self._blocked,
             environ=self._environ,
             limits=self._limits,
             clock=self._clock,

@@ -14,6 +14,7 @@ from pidispatch.box.overlay import check_overlay
 from pidispatch.box.providers import KEY_VARIABLES, credential
 from pidispatch.box.run import Neighbour
 from pidispatch.box.user import decide_user, refuse_mapping
+from pidispatch.runs.note import unsettled_run
 from pidispatch.runs.prepare import prepare
 from pidispatch.runs.site import Site
 from pidispatch.values import names
@@ -59,12 +60,14 @@ def _records(site: Site) -> str:
 def _folder(site: Site) -> str:
     folder = open_folder(site.job.folder)
     check_shape(folder)
-    if why := site.blocked.get(folder.path):
-        raise InfraError(
-            f"an earlier run in {folder.path.name!r} was broken off and is not settled: {why}", "unsettled"
-        )
     lock = hold_folder(site.settings.state_dir, folder.path)
     site.cleanup.callback(lock.release)
+    if (note := unsettled_run(site.settings.jobs_dir, folder.path)) is not None:
+        raise InfraError(
+            f"the run {note.job.id} in {folder.path.name!r} was broken off and is not settled: its container may still "
+            "run, and what it changed in .git is not put back. The note above says why; run again once that is mended",
+            "unsettled",
+        )
     site.folder = folder
     return ""
 

@@ -12,6 +12,7 @@ from pidispatch.values.base import Value
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.workspace.atomic import write_atomically
+from pidispatch.workspace.jobdir import NOTE, all_job_dirs
 
 
 class AttemptNote(Value):
@@ -48,3 +49,12 @@ def read_note(path: Path) -> AttemptNote | None:
         return None
     except (OSError, ValidationError) as error:
         raise InfraError(f"{path} cannot be read ({type(error).__name__})", "note-unreadable") from None
+
+
+def unsettled_run(jobs_dir: Path, folder: Path) -> AttemptNote | None:
+    """An attempt in `folder` that nobody has settled; whoever asks must hold the folder, so that none can be under way.
+
+    Raises `InfraError` for a note that cannot be read: it may be of this folder.
+    """
+    notes = (read_note(path / NOTE) for path in all_job_dirs(jobs_dir))
+    return next((note for note in notes if note is not None and note.folder == folder), None)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from os import getegid, geteuid, uname
-from pathlib import Path
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine, EngineFacts, ImageFacts
@@ -56,8 +55,6 @@ class Site:
     settings: Settings
     records: RecordStore
     connect: Callable[[], Engine]
-    #: Folders in which an earlier run was broken off and could not be settled, each with the reason.
-    blocked: Mapping[Path, str]
     environ: Mapping[str, str]
     limits: Limits
     clock: Clock

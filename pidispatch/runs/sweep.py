@@ -7,7 +7,6 @@ the notes along. What cannot be settled now stays as it is, and its folder takes
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pidispatch.box.engine import Engine
 from pidispatch.box.exitline import last_exit
@@ -32,6 +31,7 @@ from pidispatch.workspace.jobdir import (
     remove_job_dir,
     remove_old_kept,
 )
+from pidispatch.workspace.locks import hold_folder
 
 
 @dataclass(frozen=True)
@@ -49,25 +49,24 @@ class Swept:
     """What a sweep found."""
 
     settled: list[Settled] = field(default_factory=list)
-    #: Folders whose broken-off attempt could not be settled, each with the reason.
-    blocked: dict[Path, str] = field(default_factory=dict)
+    #: Why an attempt could not be settled, by its job id. Its folder takes no new run until it is.
+    unsettled: dict[str, str] = field(default_factory=dict)
 
 
 def sweep(settings: Settings, connect: Callable[[], Engine], limits: Limits, clock: Clock) -> Swept:
     """Settle every broken-off attempt of this account and remove what is older than its retention. Never raises
     `DispatchError`; the engine is asked for only where there is something to settle."""
     swept = Swept()
-    records = RecordStore(settings.logs_dir)
-    records.sweep(clock.now(), settings.log_retention_days)
+    RecordStore(settings.logs_dir).sweep(clock.now(), settings.log_retention_days)
     remove_old_kept(settings.jobs_dir, clock.now(), settings.log_retention_days)
     for job_dir in abandoned_job_dirs(settings.jobs_dir):
-        _sweep_one(job_dir, records, connect, limits, clock, swept)
+        _sweep_one(job_dir, settings, connect, limits, clock, swept)
     return swept
 
 
 def _sweep_one(
     job_dir: JobDir,
-    records: RecordStore,
+    settings: Settings,
     connect: Callable[[], Engine],
     limits: Limits,
     clock: Clock,
@@ -77,18 +76,19 @@ def _sweep_one(
     try:
         note = read_note(job_dir.note)
         if note is not None:
-            swept.settled.append(_settle(job_dir, note, records, connect(), limits, clock))
+            # Whoever works in the folder now must not take what was planted there for its owner's.
+            with hold_folder(settings.state_dir, note.folder):
+                swept.settled.append(_settle(job_dir, note, settings, connect(), limits, clock))
     except DispatchError as error:
         log().warning("sweep_failed", directory=job_dir.path.name, cause=error.cause)
-        if note is not None:
-            swept.blocked[note.folder] = error.message
+        swept.unsettled[note.job.id if note else job_dir.path.name] = error.message
         release_job_dir(job_dir)
         return
     remove_job_dir(job_dir)
 
 
 def _settle(
-    job_dir: JobDir, note: AttemptNote, records: RecordStore, engine: Engine, limits: Limits, clock: Clock
+    job_dir: JobDir, note: AttemptNote, settings: Settings, engine: Engine, limits: Limits, clock: Clock
 ) -> Settled:
     job = note.job
     if engine.facts().id != note.engine:
@@ -98,9 +98,12 @@ def _settle(
             "other-engine",
         )
     left = remove_leftover(engine, note.container, note.neighbour, limits)
-    restored = put_back(note.folder, job_dir.guard, job_dir.kept(job.id))
+    # A folder that its owner removed meanwhile has nothing to put back.
+    restored = put_back(note.folder, job_dir.guard, job_dir.kept(job.id)) if note.folder.is_dir() else ()
+    records = RecordStore(settings.logs_dir)
     if records.find(job.id) is None:
         result = _result(note, left).model_copy(update={"ended_at": clock.now(), "restored": restored})
+        records.prepare()
         records.write(RunRecord.of(job, result, host_name()))
     log().warning("swept_job", jobId=job.id, entries=len(restored))
     return Settled(job.id, job.target, restored)

@@ -26,6 +26,8 @@ from pidispatch.workspace.process import program, run_program, search_path
 _REMOVE_S = 60.0
 #: Entries of an outbox that are counted.
 OUTBOX_COUNTED = 10_000
+#: Name of the note in a job directory.
+NOTE = "attempt.json"
 #: Names in the folder of all job directories: one in use, one being removed, what is kept of one, and the gate that
 #: whoever makes or looks for one passes.
 _LIVE, _GONE, _KEPT, _GATE, _LOCK = "job-", "gone-", "kept-", ".gate", ".lock"
@@ -83,7 +85,7 @@ class JobDir:
     @property
     def note(self) -> Path:
         """What the one who settles a broken-off attempt must know; written right before the container."""
-        return self.path / "attempt.json"
+        return self.path / NOTE
 
     def kept(self, job_id: str) -> Path:
         """Where the agent's versions of what was put back are kept, beside this directory and longer than it."""
@@ -169,6 +171,11 @@ def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
     return job_dir
 
 
+def all_job_dirs(jobs_dir: Path) -> list[Path]:
+    """Every job directory there is, in use or not."""
+    return sorted(jobs_dir.glob(f"{_LIVE}*"))
+
+
 def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
     """Directories of attempts whose program is gone, each locked by us now. What else was left there is removed.
 
@@ -180,7 +187,7 @@ def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
     try:
         home = private_folder(jobs_dir, "PI_JOBS_DIR")
         with FileLock(home / _GATE, timeout=_GATE_S, thread_local=False):
-            for path in sorted(home.glob(f"{_LIVE}*")):
+            for path in all_job_dirs(home):
                 lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
                 with contextlib.suppress(Timeout):
                     lock.acquire()

@@ -141,4 +141,3 @@ def test_a_person_at_a_terminal_sees_the_run(stage: Stage, repository: Repositor
     assert process.wait(60) == 0
     for words in ("turn 3", "completed", "hello.txt", "+hello pi", "started"):
         assert words in shown, shown
-

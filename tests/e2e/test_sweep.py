@@ -101,6 +101,7 @@ def test_an_engine_that_stops_under_a_run(tmp_path: Path) -> None:
         assert json.loads(Path(lost.document["record"]).read_text())["budgetReserved"] is True
         assert (waiting.code, waiting.document["cause"]) == (1, "unsettled"), waiting
         assert "was broken off and is not settled" in waiting.document["why"]
+        assert f"the earlier run {lost.document['jobId']} was broken off and could not be settled" in waiting.err
         assert (settled.code, settled.document["turns"]) == (0, 1), settled
         assert f"the earlier run {lost.document['jobId']} (local:site) was broken off" in settled.err
         assert left_of(client, "pi-job-") == []

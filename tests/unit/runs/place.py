@@ -32,7 +32,6 @@ class Place:
             settings=read,
             records=RecordStore(read.logs_dir),
             connect=no_engine,
-            blocked={},
             environ=environ or {},
             limits=Limits(),
             clock=SystemClock(),

@@ -2,18 +2,22 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pidispatch.box.engine import EngineFacts, ImageFacts
 from pidispatch.runs.ladder import LADDER, Step, climb
+from pidispatch.runs.note import AttemptNote, write_note
 from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
+from pidispatch.values.job import Job
 from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.workspace.folder import Folder
+from pidispatch.workspace.jobdir import make_job_dir
 from tests.support.repository import make_repository
 from tests.unit.runs.place import Place
 
@@ -84,12 +88,32 @@ def test_a_folder_is_held_until_the_attempt_ends(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_an_unsettled_run_takes_no_new_one(tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "site")
-    place = Place(repository.path, PI_STATE_DIR=str(tmp_path / "state"))
-    place.site.blocked = {repository.path: "its container cannot be stopped"}
-    with pytest.raises(InfraError, match="not settled: its container cannot be stopped") as caught:
+    repository, other = make_repository(tmp_path / "site"), make_repository(tmp_path / "other")
+    variables = {"PI_STATE_DIR": str(tmp_path / "state"), "PI_JOBS_DIR": str(tmp_path / "jobs")}
+    left = make_job_dir(tmp_path / "jobs", (1, 1))
+    write_note(left.note, note_of(repository.path))
+    place = Place(repository.path, None, **variables)
+    with pytest.raises(InfraError, match="the run local-9 in 'site' was broken off and is not settled") as caught:
         STEPS["folder"].take(place.site)
     assert caught.value.cause == "unsettled"
+    beside = Place(other.path, None, **variables)
+    assert STEPS["folder"].take(beside.site) == ""
+    for each in (place, beside):
+        each.site.cleanup.close()
+
+
+def note_of(folder: Path) -> AttemptNote:
+    return AttemptNote(
+        job=Job(id="local-9", folder=folder, task="x"),
+        folder=folder,
+        provider="anthropic",
+        model="m",
+        image_digest="sha256:1",
+        prepared_at=datetime(2026, 1, 1, tzinfo=UTC),
+        engine="e",
+        container="pi-job-local-9",
+        neighbour=None,
+    )
 
 
 @pytest.mark.parametrize(
