@@ -16,21 +16,24 @@ from collections.abc import Iterator
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+#: What it takes to look at what is in a directory.
+_ENTERING = stat.S_IRUSR | stat.S_IXUSR
 #: Names that are taken from a directory at once.
 _BATCH = 1000
 
 
 @contextlib.contextmanager
-def directory(top: int, path: str, *, unlock: bool = False) -> Iterator[int]:
+def directory(top: int, path: str, *, unlock: bool = False, write: bool = False) -> Iterator[int]:
     """The directory `path` below the open directory `top`, open; `unlock` enters what is closed to its owner too.
 
-    Raises `OSError` where a step of the path is no directory.
+    `write` lets its owner write to it as well. Raises `OSError` where a step of the path is no directory.
     """
     handle = os.dup(top)
     try:
-        for part in path.split("/") if path else ():
-            if unlock:
-                unlock_directory(handle, part)
+        parts = path.split("/") if path else []
+        for depth, part in enumerate(parts, start=1):
+            if unlock or write:
+                unlock_directory(handle, part, stat.S_IRWXU if write and depth == len(parts) else _ENTERING)
             inner = os.open(part, DIRECTORY, dir_fd=handle)
             os.close(handle)
             handle = inner
@@ -39,10 +42,29 @@ def directory(top: int, path: str, *, unlock: bool = False) -> Iterator[int]:
         os.close(handle)
 
 
-def unlock_directory(parent: int, name: str) -> None:
-    """Give the owner of `name` all rights on it, where it is a directory that lacks some."""
+def missing_step(top: int, path: str) -> str | None:
+    """The first step of `path` that is no directory, as a path itself; `None` where all are. Enters what is closed."""
+    reached: list[str] = []
+    handle = os.dup(top)
+    try:
+        for part in path.split("/") if path else ():
+            reached.append(part)
+            try:
+                unlock_directory(handle, part, _ENTERING)
+                inner = os.open(part, DIRECTORY, dir_fd=handle)
+            except (FileNotFoundError, NotADirectoryError):
+                return "/".join(reached)
+            os.close(handle)
+            handle = inner
+    finally:
+        os.close(handle)
+    return None
+
+
+def unlock_directory(parent: int, name: str, needed: int = stat.S_IRWXU) -> None:
+    """Give the owner of `name` all rights on it, where it is a directory that lacks one of the `needed`."""
     with _held(parent, name) as (held, facts):
-        if stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        if stat.S_ISDIR(facts.st_mode) and facts.st_mode & needed != needed:
             os.chmod(held, stat.S_IMODE(facts.st_mode) | stat.S_IRWXU)
 
 
@@ -114,7 +136,7 @@ def remove_tree(parent: int, name: str, seconds: float) -> None:
     `seconds`.
     """
     until = time.monotonic() + seconds
-    with directory(parent, name, unlock=True) as top:
+    with directory(parent, name, write=True) as top:
         while batch := list(itertools.islice(names_in(top), _BATCH)):
             for inner in batch:
                 _remove_one(top, inner, until)
@@ -126,7 +148,7 @@ def _remove_one(top: int, name: str, until: float) -> None:
     if facts is None or not stat.S_ISDIR(facts.st_mode):
         os.unlink(name, dir_fd=top)
         return
-    with directory(top, name, unlock=True) as handle:
+    with directory(top, name, write=True) as handle:
         while batch := list(itertools.islice(names_in(handle), _BATCH)):
             for inner in batch:
                 _bring_up(handle, inner, top)

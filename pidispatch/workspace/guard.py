@@ -56,6 +56,6 @@ def put_back(folder: Path, notes: Path, kept: Path) -> tuple[str, ...]:
     except OSError as error:
         raise not_put_back(f"the folder cannot be opened ({error.strerror})") from None
     try:
-        return PutBack(top, before, Keeper(kept), notes / _CHANGED).run()
+        return PutBack(folder, top, before, Keeper(kept), notes / _CHANGED).run()
     finally:
         os.close(top)

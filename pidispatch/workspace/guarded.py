@@ -7,12 +7,12 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from pidispatch.workspace.dirfd import directory, facts_of, names_in, read_file
 
-#: Guarded in each git directory: the folder's own, those of its submodules, those of its linked worktrees.
+#: Guarded in each git directory: the folder's own and those nested in its tree, their submodules', their worktrees'.
 #: (git's documentation, "gitrepository-layout")
 GUARDED = (
     "config",
@@ -123,6 +123,16 @@ def entry_at(handle: int, name: str, budget: Budget) -> Entry | None:
     return Entry(kind, stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid, content)
 
 
+def entry_below(top: int, path: str, budget: Budget, *, unlock: bool = False) -> Entry | None:
+    """How `path` below the open directory `top` stands, `None` where it, or a step of the way, is absent."""
+    parent, name = os.path.split(path)
+    try:
+        with directory(top, parent, unlock=unlock) as handle:
+            return entry_at(handle, name, budget)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def _entries(top: int, path: str, budget: Budget, *, unlock: bool) -> Iterator[tuple[str, Entry]]:
     with _entered(top, path, unlock=unlock) as handle:
         for name in names_in(handle):
@@ -148,35 +158,43 @@ def _entered(top: int, path: str, *, unlock: bool) -> Iterator[int]:
         yield handle
 
 
-def git_dirs(top: int, *, unlock: bool = False) -> GitDirs:
-    """The git directories of the folder `top`: `.git`, and in it those of submodules and linked worktrees.
+def git_dirs(top: int, bases: Collection[str] = (), *, unlock: bool = False) -> GitDirs:
+    """The git directories of the folder `top`: `.git`, `bases`, and in them those of submodules and linked worktrees.
 
     A submodule's name may hold slashes, so its directory may lie at any depth. Raises `OSError`.
     """
     dirs = GitDirs()
     left = MAX_ENTRIES
-    waiting = [".git"]
+    found: set[str] = set()
+    begun = {".git", *bases}
+    waiting = [(path, 0) for path in sorted(begun)]
     while waiting:
-        path = waiting.pop()
-        with directory(top, path, unlock=unlock) as handle:
-            # The folder's own may hold any number of names, and only these matter.
-            names = set(_NESTS if path == ".git" else itertools.islice(names_in(handle), left + 1))
+        path, depth = waiting.pop()
+        with contextlib.ExitStack() as stack:
+            try:
+                handle = stack.enter_context(directory(top, path, unlock=unlock))
+            except (FileNotFoundError, NotADirectoryError):
+                if path not in bases:
+                    raise
+                continue
+            # A whole one may hold any number of names, and only these matter.
+            names = set(_NESTS if path in begun else itertools.islice(names_in(handle), left + 1))
             left -= len(names)
             if left < 0:
                 dirs.partial = True
                 break
-            whole = path == ".git" or _is_git_dir(names)
+            whole = path in begun or _is_git_dir(names)
             if whole:
-                dirs.found.append(path)
+                found.add(path)
             for name in sorted(names - _OWN if whole else names):
                 facts = facts_of(handle, name)
                 mode = facts.st_mode if facts else 0
-                deep = path.count("/") >= MAX_DEPTH
-                if stat.S_ISDIR(mode) and not deep:
-                    waiting.append(f"{path}/{name}")
+                inner = f"{path}/{name}"
+                if stat.S_ISDIR(mode) and depth < MAX_DEPTH:
+                    waiting.append((inner, depth + 1))
                 elif stat.S_ISDIR(mode) or (stat.S_ISLNK(mode) and (not whole or name in _NESTS)):
-                    dirs.odd.append(f"{path}/{name}")
-    dirs.found.sort()
+                    dirs.odd.append(inner)
+    dirs.found = sorted(found)
     return dirs
 
 

@@ -11,6 +11,9 @@ from pidispatch.workspace.guarded import Entry
 KEPT_FILES = 1000
 KEPT_FILE_BYTES = 1024 * 1024
 KEPT_BYTES = 16 * 1024 * 1024
+KEPT_LEVELS = 100
+#: What makes a git directory of a directory, or leads to one: an index may name any place, that of what is kept too.
+_LEADING = ("HEAD", ".git")
 
 
 class Keeper:
@@ -28,7 +31,8 @@ class Keeper:
             content = _as_text(entry)
             if entry.kind == "dir":
                 continue
-            if content is None or len(content) > min(KEPT_FILE_BYTES, self._bytes) or self._files == 0:
+            out_of_bounds = self._files == 0 or path.count("/") > KEPT_LEVELS
+            if content is None or len(content) > min(KEPT_FILE_BYTES, self._bytes) or out_of_bounds:
                 self._give_up("bounds")
                 continue
             self._files -= 1
@@ -45,6 +49,8 @@ class Keeper:
         self._complete = False
 
     def _write(self, path: Path, content: bytes) -> None:
+        if path.name in _LEADING:
+            path = path.with_name(f"{path.name}.replaced")
         # Closed to others with all that is in it.
         self._directory.mkdir(mode=0o700, exist_ok=True)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """The notes about a folder's git directory: taken before a run, read by whoever puts back, also after a crash."""
 
 import base64
-import itertools
 import json
 import os
 import stat
@@ -21,9 +20,11 @@ from pidispatch.workspace.guarded import (
     Budget,
     Entry,
     entry_at,
+    entry_below,
     git_dirs,
     look,
 )
+from pidispatch.workspace.nested import MAX_NAMES, leads_to, returns, search
 
 
 @dataclass
@@ -33,6 +34,10 @@ class Notes:
     #: Inode of the git directory.
     inode: int
     git_dirs: list[str]
+    #: What was named `.git` deeper in the tree and is no directory, and files to which a link of that name leads.
+    nested: dict[str, Entry] = field(default_factory=dict)
+    #: Other places in the folder to which one of those leads: git directories, or what an agent could make one.
+    elsewhere: list[str] = field(default_factory=list)
     #: Directories on the way to something guarded.
     ways: dict[str, Entry] = field(default_factory=dict)
     #: By guarded path, what stood at and below it; empty where it was absent.
@@ -49,14 +54,16 @@ def noted(folder: Folder, top: int) -> Notes:
     facts = facts_of(top, ".git")
     if facts is None or not stat.S_ISDIR(facts.st_mode):
         raise _refusal(folder, ".git", "is no directory", "use the main checkout, or a clone of its own")
-    dirs = git_dirs(top)
+    notes = Notes(facts.st_ino, [])
+    budget = Budget()
+    inner = _note_nested(folder, top, notes, budget)
+    dirs = git_dirs(top, {*inner, *notes.elsewhere})
     if dirs.partial:
         raise _too_much(folder, ".git/modules")
     if dirs.odd:
         raise _refusal(folder, dirs.odd[0], "is a link or lies too deep", "put the directory itself in its place")
-    notes = Notes(facts.st_ino, dirs.found)
-    budget = Budget()
-    for base in dirs.found:
+    notes.git_dirs = sorted({*dirs.found, *notes.elsewhere})
+    for base in notes.git_dirs:
         for name in GUARDED:
             path = f"{base}/{name}"
             _note(folder, top, notes, path, budget)
@@ -67,6 +74,31 @@ def noted(folder: Folder, top: int) -> Notes:
                     notes.targets.append(target)
                     _note(folder, top, notes, target, budget)
     return notes
+
+
+def _note_nested(folder: Folder, top: int, notes: Notes, budget: Budget) -> list[str]:
+    """Note what is named `.git` deeper in the tree, and where it leads; the directories."""
+    found = search(top, MAX_NAMES)
+    if found.partial:
+        raise _refusal(folder, ".", f"holds more than {MAX_NAMES} names", "use a folder with less in it")
+    waiting = sorted(found.others)
+    while waiting:
+        path = waiting.pop()
+        # A second name of the folder's own is guarded with it.
+        if path == ".git" or path in notes.nested or path in notes.elsewhere:
+            continue
+        entry = entry_below(top, path, budget)
+        if budget.used_up is not None:
+            raise _too_much(folder, path)
+        if entry is None or entry.kind == "dir":
+            notes.elsewhere.append(path)
+            continue
+        notes.nested[path] = entry
+        words = leads_to(entry)
+        target = None if words is None else _target(folder, path, words)
+        if target is not None:
+            waiting.append(target)
+    return found.dirs
 
 
 def _note(folder: Folder, top: int, notes: Notes, path: str, budget: Budget) -> None:
@@ -101,13 +133,12 @@ def _note_ways(folder: Folder, top: int, notes: Notes, path: str) -> bool:
 def _target(folder: Folder, path: str, link: str) -> str | None:
     """Where in the folder the link at `path` leads, `None` where it leads out of it."""
     straight = os.path.normpath(os.path.join(folder.path, os.path.dirname(path), link))
-    real = os.path.realpath(folder.path / path)
+    real = os.path.realpath(os.path.join(folder.path, os.path.dirname(path), link))
     if not any(Path(end).is_relative_to(folder.path) for end in (real, straight)):
         return None
-    steps = [step for step in link.split("/") if step not in ("", ".")]
+    own = Path(straight) == folder.path or (Path(straight) == folder.git_dir and path.startswith(".git/"))
     # A step that is itself a link, or that is left again, could be turned elsewhere by an agent.
-    returns = ".." in itertools.dropwhile(lambda step: step == "..", steps)
-    if straight != real or returns or Path(straight) in (folder.path, folder.git_dir):
+    if straight != real or returns(link) or own:
         raise _refusal(folder, path, "leads into the folder by a detour", "put what it leads to in its place")
     return os.path.relpath(straight, folder.path)
 
@@ -130,6 +161,8 @@ def write_notes(path: Path, notes: Notes) -> None:
         {
             "inode": notes.inode,
             "git_dirs": notes.git_dirs,
+            "nested": _packed(notes.nested),
+            "elsewhere": notes.elsewhere,
             "ways": _packed(notes.ways),
             "roots": {root: _packed(entries) for root, entries in notes.roots.items()},
             "targets": notes.targets,
@@ -145,6 +178,8 @@ def read_notes(path: Path) -> Notes | None:
         return Notes(
             inode=data["inode"],
             git_dirs=data["git_dirs"],
+            nested=_unpacked(data["nested"]),
+            elsewhere=data["elsewhere"],
             ways=_unpacked(data["ways"]),
             roots={root: _unpacked(entries) for root, entries in data["roots"].items()},
             targets=data["targets"],

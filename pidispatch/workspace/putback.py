@@ -9,19 +9,12 @@ from pathlib import Path
 
 from pidispatch.config.log import log
 from pidispatch.values.errors import InfraError
-from pidispatch.workspace.dirfd import (
-    create_file,
-    directory,
-    facts_of,
-    fresh_name,
-    names_in,
-    remove_tree,
-    settle,
-    unlock_directory,
-)
-from pidispatch.workspace.guarded import GUARDED, Budget, Entry, entry_at, git_dirs, look
+from pidispatch.workspace.dirfd import directory, facts_of, missing_step, names_in, remove_tree
+from pidispatch.workspace.guarded import GUARDED, Budget, Entry, GitDirs, entry_at, entry_below, git_dirs, look
 from pidispatch.workspace.keep import Keeper
+from pidispatch.workspace.nested import MAX_NAMES_AFTER, Nested, leads_to, search, straight
 from pidispatch.workspace.notes import Notes
+from pidispatch.workspace.replace import build, move_away, settle_as
 
 #: In the git directory: what was taken away waits here until it is removed, out of git's sight.
 ASIDE = "pi-dispatch-aside"
@@ -40,9 +33,10 @@ def not_put_back(what: str) -> InfraError:
 
 
 class PutBack:
-    """Puts back the folder that is open as `top`. `changed` is a file of the host's own."""
+    """Puts back `folder`, an absolute path without links that is open as `top`. `changed` is the host's own file."""
 
-    def __init__(self, top: int, notes: Notes, keeper: Keeper, changed: Path) -> None:
+    def __init__(self, folder: Path, top: int, notes: Notes, keeper: Keeper, changed: Path) -> None:
+        self._folder = folder
         self._top = top
         self._notes = notes
         self._keeper = keeper
@@ -50,6 +44,7 @@ class PutBack:
         #: In the order they were found; a first call that crashed has left its own.
         self._names = dict.fromkeys(_read_names(changed))
         self._failed: dict[str, None] = {}
+        self._unsearched = False
 
     def run(self) -> tuple[str, ...]:
         """Put back everything that can be; the names that had changed. Raises `InfraError` for the rest."""
@@ -57,18 +52,22 @@ class PutBack:
             self._recover()
         except OSError as error:
             raise not_put_back(f"'.git' cannot be replaced ({error.strerror})") from None
-        ways = sorted(way for way in self._notes.ways if way.split("/")[0] == ".git")
+        ways = sorted(way for way in self._notes.ways if ".git" in way.split("/"))
         for way in ways:
             # Before anything is entered, which opens what is closed.
             self._try(way, self._say_mode)
-        for root in self._roots():
-            self._try(root, self._put_back)
+        # Also what an agent hid there, whose index may name it.
+        self._clean()
+        self._guard(self._search())
         self._clean()
         for way in ways:
             self._try(way, self._restore_mode)
         failed = list(self._failed)
-        if failed:
-            raise not_put_back(f"{', '.join(map(repr, failed[:5]))} cannot be replaced ({len(failed)} in all)")
+        wrong = [f"{', '.join(map(repr, failed[:5]))} cannot be replaced ({len(failed)} in all)"] if failed else []
+        if self._unsearched:
+            wrong.append("the folder cannot be searched whole for repositories in it (find . -name .git)")
+        if wrong:
+            raise not_put_back("; ".join(wrong))
         names = list(self._names)
         return tuple(names[:NAMED] + ([f"and {len(names) - NAMED} more"] if len(names) > NAMED else []))
 
@@ -103,29 +102,60 @@ class PutBack:
             # A number that came free may have been given to any directory.
             return facts_of(handle, "HEAD") is not None
 
-    def _roots(self) -> Iterator[str]:
-        """Everything guarded, also in git directories that the agent made."""
+    def _search(self) -> Nested:
         try:
-            now = git_dirs(self._top, unlock=True)
+            found = search(self._top, MAX_NAMES_AFTER, unlock=True)
         except OSError:
-            self._failed[".git/modules"] = None
-            yield from self._notes.roots
-            return
+            found = Nested(partial=True)
+        if found.partial:
+            self._unsearched = True
+        return found
+
+    def _guard(self, found: Nested) -> None:
+        """Put back everything guarded, also in git directories that the agent made."""
+        try:
+            now = git_dirs(self._top, {*found.dirs, *self._notes.elsewhere}, unlock=True)
+        except OSError:
+            now = GitDirs(partial=True)
         if now.partial:
             self._failed[".git/modules"] = None
+        guarded = frozenset(now.found)
+        nested = sorted({*found.others, *self._notes.nested, *self._notes.elsewhere})
+        for path in nested:
+            self._try(path, lambda path: self._put_back_nested(path, guarded))
         # What the agent made of a guarded place is replaced with the place.
-        yield from (path for path in now.odd if not self._is_guarded(path))
+        odd = [path for path in now.odd if not self._is_guarded(path)]
         bases = {*self._notes.git_dirs, *(path for path in now.found if not self._is_guarded(path))}
-        yield from (f"{base}/{name}" for base in sorted(bases) for name in GUARDED)
-        yield from self._notes.targets
+        places = (f"{base}/{name}" for base in sorted(bases) for name in GUARDED)
+        for root in (*odd, *places, *self._notes.targets):
+            self._try(root, lambda root: self._put_back(root, self._notes.roots.get(root, {})))
+
+    def _put_back_nested(self, path: str, guarded: frozenset[str]) -> None:
+        """See to it that `path` is a git directory, which is guarded, or what was noted there, or leads to the former.
+
+        One that is gone runs nothing, and stays gone: a submodule may have been removed.
+        """
+        noted = self._notes.nested.get(path)
+        again = {path: noted} if noted is not None and noted.content is not None else {}
+        now = entry_below(self._top, path, Budget(), unlock=True)
+        if now is None:
+            if path not in self._names:
+                return
+            # A crash came between taking away and putting back.
+        elif now.same_as(noted) or (now.kind == "dir" and not again):
+            return
+        elif now.kind == "file" and not again:
+            words = leads_to(now)
+            if words is not None and straight(self._folder, path, words) in guarded:
+                return
+        self._put_back(path, again)
 
     def _is_guarded(self, path: str) -> bool:
         parts = path.split("/")
         return any("/".join(parts[:depth]) in self._notes.roots for depth in range(1, len(parts) + 1))
 
-    def _put_back(self, root: str) -> None:
+    def _put_back(self, root: str, noted: Mapping[str, Entry]) -> None:
         """Make what stands at `root` what was noted there."""
-        noted = self._notes.roots.get(root, {})
         parent, name = os.path.split(root)
         if not self._reach(parent, remake=bool(noted)):
             return
@@ -135,38 +165,55 @@ class PutBack:
             return
         self._say(*differing)
         self._keeper.keep({path: found[path] for path in differing if path in found})
-        with self._aside() as aside, directory(self._top, parent, unlock=True) as handle:
-            fresh = _build(aside, root, noted) if noted else None
-            _move_away(handle, name, aside)
+        with self._aside() as aside, directory(self._top, parent, write=True) as handle:
+            fresh = build(aside, root, noted) if noted else None
+            move_away(handle, name, aside)
             if fresh is not None:
                 os.rename(fresh, name, src_dir_fd=aside, dst_dir_fd=handle)
                 if noted[root].kind == "dir":
                     # Only now: a directory that may not be written cannot be moved into its place.
-                    _settle(handle, name, noted[root])
+                    settle_as(handle, name, noted[root])
 
     def _reach(self, parent: str, *, remake: bool) -> bool:
         """Make `parent` a directory again where it is none; false where there is, and need be, no such directory.
 
         A whole git directory that is gone is not made anew: nothing of it can be run.
         """
-        parts = parent.split("/") if parent else []
-        for depth, part in enumerate(parts, start=1):
-            way = "/".join(parts[:depth])
-            with directory(self._top, os.path.dirname(way), unlock=True) as handle:
-                facts = facts_of(handle, part)
-                if facts is not None and stat.S_ISDIR(facts.st_mode):
-                    continue
-                if facts is not None:
-                    self._say(way)
-                    self._keep_instead(handle, way)
-                    with self._aside() as aside:
-                        _move_away(handle, part, aside)
-                if not remake or any(way == base or base.startswith(way + "/") for base in self._notes.git_dirs):
+        while (way := missing_step(self._top, parent)) is not None:
+            bases = self._notes.git_dirs
+            # Without a note it leads to a mere second name of a git directory, and went with it.
+            remade = remake and way in self._notes.ways
+            remade = remade and not any(way == base or base.startswith(way + "/") for base in bases)
+            if not self._make_way(way, remade):
+                return False
+        return True
+
+    def _make_way(self, way: str, remade: bool) -> bool:
+        """Take away what is no directory at `way`, and have one there if it is `remade`; whether there is one."""
+        outer, name = os.path.split(way)
+        with directory(self._top, outer, write=True) as handle:
+            if facts_of(handle, name) is not None:
+                if not self._is_replaceable(way):
                     return False
                 self._say(way)
-                os.mkdir(part, 0o700, dir_fd=handle)
-                _settle(handle, part, self._notes.ways[way])
-        return True
+                self._keep_instead(handle, way)
+                with self._aside() as aside:
+                    move_away(handle, name, aside)
+            if remade:
+                self._say(way)
+                os.mkdir(name, 0o700, dir_fd=handle)
+                settle_as(handle, name, self._notes.ways[way])
+        return remade
+
+    def _is_replaceable(self, way: str) -> bool:
+        """Whether a directory that is guarded, or leads to something guarded, lies at `way`; else it is the tree's."""
+        if way.endswith("/.git") or way in self._notes.nested or way in self._notes.elsewhere:
+            # Seen to already.
+            return False
+        places = (*self._notes.targets, *self._notes.elsewhere)
+        return ".git" in way.split("/") or any(
+            place.startswith(f"{way}/") or way.startswith(f"{place}/") for place in places
+        )
 
     def _keep_instead(self, handle: int, way: str) -> None:
         """Keep what stands in place of a directory, beside what will be kept of the directory."""
@@ -182,7 +229,7 @@ class PutBack:
         if self._differs(way):
             parent, name = os.path.split(way)
             with directory(self._top, parent, unlock=True) as handle:
-                _settle(handle, name, self._notes.ways[way])
+                settle_as(handle, name, self._notes.ways[way])
 
     def _differs(self, way: str) -> bool:
         """Whether the directory `way` has another mode than noted; not for one that is gone or replaced."""
@@ -196,23 +243,23 @@ class PutBack:
 
     @contextlib.contextmanager
     def _aside(self) -> Iterator[int]:
-        with directory(self._top, ".git", unlock=True) as git_dir:
+        with directory(self._top, ".git", write=True) as git_dir:
             facts = facts_of(git_dir, ASIDE)
             if facts is not None and not stat.S_ISDIR(facts.st_mode):
                 os.unlink(ASIDE, dir_fd=git_dir)
             with contextlib.suppress(FileExistsError):
                 os.mkdir(ASIDE, 0o700, dir_fd=git_dir)
-            with directory(git_dir, ASIDE, unlock=True) as aside:
+            with directory(git_dir, ASIDE, write=True) as aside:
                 yield aside
 
     def _clean(self) -> None:
         try:
-            with directory(self._top, ".git") as git_dir:
+            with directory(self._top, ".git", unlock=True) as git_dir:
                 facts = facts_of(git_dir, ASIDE)
                 if facts is not None and stat.S_ISDIR(facts.st_mode):
                     remove_tree(git_dir, ASIDE, _REMOVE_S)
         except OSError:
-            # Git runs nothing that lies there.
+            # Git runs nothing that lies there under our names.
             log().warning("guard_left", directory=ASIDE)
 
     def _say(self, *names: str) -> None:
@@ -237,44 +284,3 @@ def _read_names(changed: Path) -> Iterator[str]:
         # A crash may have cut one.
         with contextlib.suppress(ValueError):
             yield str(json.loads(line))
-
-
-def _move_away(handle: int, name: str, aside: int) -> None:
-    """Take `name` out of git's sight, whatever it is and however large."""
-    facts = facts_of(handle, name)
-    if facts is None:
-        return
-    if stat.S_ISDIR(facts.st_mode):
-        # A directory that moves to another one is written to.
-        unlock_directory(handle, name)
-    os.rename(name, fresh_name(), src_dir_fd=handle, dst_dir_fd=aside)
-
-
-def _build(aside: int, root: str, noted: Mapping[str, Entry]) -> str:
-    """Make what was noted at and below `root` anew in `aside`; its name there. The mode of a directory is for later."""
-    fresh = fresh_name()
-    paths = sorted(noted, key=lambda path: path.split("/"))
-    for path in paths:
-        parent, name = os.path.split(fresh + path.removeprefix(root))
-        with directory(aside, parent) as handle:
-            _make(handle, name, noted[path])
-    for path in reversed(paths):
-        if path == root and noted[path].kind == "dir":
-            continue
-        parent, name = os.path.split(fresh + path.removeprefix(root))
-        with directory(aside, parent) as handle:
-            _settle(handle, name, noted[path])
-    return fresh
-
-
-def _make(handle: int, name: str, entry: Entry) -> None:
-    if entry.kind == "dir":
-        os.mkdir(name, 0o700, dir_fd=handle)
-    elif entry.kind == "link":
-        os.symlink(entry.content or b"", name, dir_fd=handle)
-    else:
-        create_file(handle, name, entry.content or b"")
-
-
-def _settle(handle: int, name: str, entry: Entry) -> None:
-    settle(handle, name, entry.mode, (entry.uid, entry.gid))

@@ -34,7 +34,7 @@ class Trap:
     tree: str = ""
     #: Plain commands in the folder that spring it once `FILE` is changed.
     springs: tuple[str, ...] = _DIFF
-    #: What of it a guard of `.git` must put back; nothing where it does not lie there.
+    #: What of it a guard of git directories must put back; nothing where it does not lie there.
     guarded: tuple[str, ...] = (".git/config",)
     #: The trap takes away an object, so reading the folder may fail as long as nothing is run.
     may_fail: bool = False
@@ -269,10 +269,10 @@ git -C {path} commit -qm nested
 git -C {path} config core.fsmonitor "$path"
 echo changed > {path}/tracked
 {more}"""
-    return Trap(name, body, springs=springs, guarded=())
+    return Trap(name, body, springs=springs, guarded=(f"{path}/.git/config",))
 
 
-#: Repositories inside of the folder, which no guard of its `.git` sees.
+#: Repositories inside of the folder.
 NESTED = (
     _nested("nested", "nested", ("git -C nested status",)),
     _nested("nested-for-a-file", "b.txt", ("git -C b.txt status",)),

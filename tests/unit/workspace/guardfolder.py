@@ -74,11 +74,12 @@ class GuardFolder:
         return found
 
     def tree(self) -> dict[str, tuple[str, int, bytes]]:
-        """Everything outside of the git directory, also what is not in the folder."""
+        """Everything outside of git directories, also what is not in the folder."""
         found = picture(self.outside, ".")
         for name in os.listdir(self.path):
-            if name not in (".git", "moved"):
-                found.update(picture(self.path, name))
+            if name not in (".git", "moved", "nest"):
+                inner = picture(self.path, name)
+                found.update({path: seen for path, seen in inner.items() if ".git" not in path.split("/")})
         return found
 
 

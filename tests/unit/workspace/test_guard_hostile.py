@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pidispatch.values.errors import InfraError
+from pidispatch.workspace.guarded import GUARDED
 from tests.unit.workspace.guardfolder import GIT_DIRS, GuardFolder, give_away, picture, remove, unprivileged
 
 NAMES = (
@@ -42,7 +43,52 @@ NAMES = (
     ".git/worktrees/w/gitdir",
     ".git/pi-dispatch-aside",
     ".git",
+    ".git/evil",
+    ".git/evil/.git",
+    "nest/lib",
+    "nest/lib/.git",
+    "nest/link/.git",
+    "nest/mine",
+    "nest/mine/.git",
+    "nest/mine/.git/config",
+    "nest/mine/.git/commondir",
+    "nest/mine/.git/hooks",
+    "nest/mine/.git/refs/x/.git",
+    "nest/new",
+    "nest/new/.git",
+    "nest/new/.git/modules/x",
+    "nest/deep/er/.git",
 )
+_LIB = "gitdir: ../../.git/modules/lib/inner\n"
+
+
+def _nest(folder: GuardFolder) -> None:
+    """A submodule's file, a repository of its own and a link, nested in the tree, with room for more."""
+    for name in ("lib", "link", "new", "deep/er"):
+        (folder.path / "nest" / name).mkdir(parents=True)
+    (folder.path / "nest/lib/.git").write_text(_LIB)
+    (folder.path / "nest/link/.git").symlink_to(folder.outside)
+    mine = folder.path / "nest/mine/.git"
+    for name in ("objects", "refs/x", "hooks"):
+        (mine / name).mkdir(parents=True)
+    for name in ("HEAD", "config", "hooks/pre-commit"):
+        (mine / name).write_text("mine\n")
+
+
+def _runs_nothing(folder: GuardFolder, before: dict[str, tuple[str, int, bytes]]) -> None:
+    """Whatever is named `.git` in the folder is as noted, holds nothing guarded, or leads to what is guarded."""
+    now = picture(folder.path, "nest") | picture(folder.path, ".git") | picture(folder.path, "sub")
+    for name, seen in now.items():
+        if not name.endswith("/.git") or seen == before.get(name):
+            continue
+        assert seen[0] == "dir" or (seen[0] == "file" and seen[2] == _LIB.encode()), name
+    for name, seen in now.items():
+        parent, _, rest = name.rpartition("/.git/")
+        if parent and rest.split("/")[0] in {place.split("/")[0] for place in GUARDED} - {"info"}:
+            assert seen == before.get(name), name
+    mine = "nest/mine/.git"
+    if now.get(mine, ("",))[0] == "dir":
+        assert {name for name in before if name.startswith((f"{mine}/config", f"{mine}/hooks"))} <= set(now)
 
 
 def _write(folder: GuardFolder, path: Path, number: int) -> None:
@@ -71,6 +117,12 @@ def _link(folder: GuardFolder, path: Path, number: int) -> None:
     path.symlink_to(targets[number])
 
 
+def _gitfile(folder: GuardFolder, path: Path, number: int) -> None:
+    remove(path)
+    targets = ("../../.git/modules/lib/inner", "../../moved", str(folder.outside), "../../.git/modules/lib")
+    path.write_text(f"gitdir: {targets[number]}\n")
+
+
 def _pipe(folder: GuardFolder, path: Path, number: int) -> None:
     remove(path)
     os.mkfifo(path)
@@ -95,12 +147,13 @@ EDITS: dict[str, Callable[[GuardFolder, Path, int], None]] = {
     "chmod": _chmod,
     "directory": _directory,
     "link": _link,
+    "gitfile": _gitfile,
     "pipe": _pipe,
     "hard link": _hard_link,
     "move": _move,
     "remove": _remove,
 }
-edits = st.lists(st.tuples(st.sampled_from(sorted(EDITS)), st.sampled_from(NAMES), st.integers(0, 3)), max_size=8)
+edits = st.lists(st.tuples(st.sampled_from(sorted(EDITS)), st.sampled_from(NAMES), st.integers(0, 3)), max_size=10)
 
 
 def _apply(folder: GuardFolder, steps: list[tuple[str, str, int]]) -> None:
@@ -141,11 +194,12 @@ def _put_back(folder: GuardFolder) -> tuple[str, ...] | None:
 def test_whatever_the_agent_did_the_guarded_stands_as_noted(root: bool, steps: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as home:
         folder = GuardFolder(Path(home))
+        _nest(folder)
         account = contextlib.nullcontext if root else unprivileged
         if not root:
             give_away(Path(home))
         with account():
-            before = folder.guarded()
+            before, nest = folder.guarded(), picture(folder.path, "nest")
             folder.take()
             _apply(folder, steps)
         tree = folder.tree()
@@ -153,9 +207,10 @@ def test_whatever_the_agent_did_the_guarded_stands_as_noted(root: bool, steps: l
             names = _put_back(folder)
             if names is not None:
                 _is_as_noted(folder, before)
-                once = picture(folder.path, ".git")
+                _runs_nothing(folder, nest)
+                once = picture(folder.path, ".git") | picture(folder.path, "nest")
                 assert folder.put_back() == names
-                assert picture(folder.path, ".git") == once
+                assert picture(folder.path, ".git") | picture(folder.path, "nest") == once
         assert folder.tree() == tree
 
 
@@ -172,6 +227,11 @@ HOSTILE = [
     ("chmod", ".git", 1),
     ("move", ".git", 1),
     ("write", ".git", 1),
+    ("write", "nest/mine/.git/config", 1),
+    ("directory", "nest/mine/.git/refs/x/.git", 1),
+    ("directory", "nest/lib/.git", 1),
+    ("link", "nest/new/.git", 1),
+    ("gitfile", "nest/link/.git", 1),
 ]
 
 
@@ -204,7 +264,8 @@ def test_a_crash_at_any_step_is_made_good_by_a_second_call(tmp_path: Path, monke
         home = tmp_path / str(len(after_crash))
         home.mkdir()
         folder = GuardFolder(home)
-        before = folder.guarded()
+        _nest(folder)
+        before, nest = folder.guarded(), picture(folder.path, "nest")
         folder.take()
         _apply(folder, HOSTILE)
         tree = folder.tree()
@@ -214,6 +275,8 @@ def test_a_crash_at_any_step_is_made_good_by_a_second_call(tmp_path: Path, monke
                 names = set(folder.put_back())
         after_crash.append(set(folder.put_back()))
         _is_as_noted(folder, before)
+        _runs_nothing(folder, nest)
+        assert (folder.path / "nest/lib/.git").read_text() == _LIB
         assert folder.tree() == tree
         assert not (folder.git / "pi-dispatch-aside").exists()
         assert (folder.kept / ".git/config").exists()

@@ -16,6 +16,7 @@ from tests.support.traps import (
     FILTERS,
     GITFILE,
     MODULES,
+    NESTED,
     PROGRAMS,
     PROMISORS,
     Trap,
@@ -123,8 +124,8 @@ PLANTED = (
 EVERYDAY = ("git status", "git diff", "git add -A", "git commit -q -m mine", "git log -p", "git checkout -q -b b")
 
 
-#: What host git steps over; repositories nested in the tree are not guarded (docs/explanation/host-git.md).
-TRAPS = (*FILTERS, *DIFFS, *PROMISORS, *PROGRAMS, COMMONDIR, MODULES, GITFILE)
+#: What host git steps over.
+TRAPS = (*NESTED, *FILTERS, *DIFFS, *PROMISORS, *PROGRAMS, COMMONDIR, MODULES, GITFILE)
 
 
 @dataclass(frozen=True)
