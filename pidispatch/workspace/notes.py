@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.workspace.alive import HEAD, HEAD_BYTES
 from pidispatch.workspace.atomic import write_atomically
-from pidispatch.workspace.dirfd import directory, facts_of
+from pidispatch.workspace.dirfd import directory, facts_of, read_file
 from pidispatch.workspace.folder import Folder
 from pidispatch.workspace.guarded import (
     GUARDED,
@@ -44,6 +45,8 @@ class Notes:
     roots: dict[str, dict[str, Entry]] = field(default_factory=dict)
     #: Guarded paths to which links of the git directory lead.
     targets: list[str] = field(default_factory=list)
+    #: Content of `.git/HEAD`, to be put back only where git would not take what stands there for one.
+    head: bytes = b""
 
 
 def noted(folder: Folder, top: int) -> Notes:
@@ -55,6 +58,8 @@ def noted(folder: Folder, top: int) -> Notes:
     if facts is None or not stat.S_ISDIR(facts.st_mode):
         raise _refusal(folder, ".git", "is no directory", "use the main checkout, or a clone of its own")
     notes = Notes(facts.st_ino, [])
+    with directory(top, ".git") as git_dir:
+        notes.head = read_file(git_dir, HEAD, HEAD_BYTES) or b""
     budget = Budget()
     inner = _note_nested(folder, top, notes, budget)
     dirs = git_dirs(top, {*inner, *notes.elsewhere})
@@ -166,6 +171,7 @@ def write_notes(path: Path, notes: Notes) -> None:
             "ways": _packed(notes.ways),
             "roots": {root: _packed(entries) for root, entries in notes.roots.items()},
             "targets": notes.targets,
+            "head": _text(notes.head),
         }
     )
     write_atomically(path, text.encode("ascii"), 0o600)
@@ -183,6 +189,7 @@ def read_notes(path: Path) -> Notes | None:
             ways=_unpacked(data["ways"]),
             roots={root: _unpacked(entries) for root, entries in data["roots"].items()},
             targets=data["targets"],
+            head=base64.b64decode(data["head"], validate=True),
         )
     except FileNotFoundError:
         return None

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pidispatch.config.log import log
 from pidispatch.values.errors import InfraError
-from pidispatch.workspace.dirfd import directory, facts_of, missing_step, names_in, remove_tree
+from pidispatch.workspace.alive import HEAD, dead_parts
+from pidispatch.workspace.dirfd import create_file, directory, facts_of, missing_step, names_in, remove_tree, settle
 from pidispatch.workspace.guarded import GUARDED, Budget, Entry, GitDirs, entry_at, entry_below, git_dirs, look
 from pidispatch.workspace.keep import Keeper
 from pidispatch.workspace.nested import MAX_NAMES_AFTER, Nested, leads_to, search, straight
@@ -59,6 +60,7 @@ class PutBack:
         # Also what an agent hid there, whose index may name it.
         self._clean()
         self._guard(self._search())
+        self._try(".git", self._revive)
         self._clean()
         for way in ways:
             self._try(way, self._restore_mode)
@@ -149,6 +151,21 @@ class PutBack:
             if words is not None and straight(self._folder, path, words) in guarded:
                 return
         self._put_back(path, again)
+
+    def _revive(self, path: str) -> None:
+        """See to it that git takes `.git` for a git directory: without one it would go on to look in the tree."""
+        with directory(self._top, path, write=True) as git_dir:
+            for name in dead_parts(git_dir):
+                self._say(f"{path}/{name}")
+                self._keep_instead(git_dir, f"{path}/{name}")
+                with self._aside() as aside:
+                    move_away(git_dir, name, aside)
+                if name == HEAD:
+                    create_file(git_dir, name, self._notes.head)
+                    settle(git_dir, name, 0o644, (self._notes.ways[path].uid, self._notes.ways[path].gid))
+                else:
+                    os.mkdir(name, 0o700, dir_fd=git_dir)
+                    settle_as(git_dir, name, self._notes.ways[path])
 
     def _is_guarded(self, path: str) -> bool:
         parts = path.split("/")

@@ -10,7 +10,7 @@ from tests.support.hostile import Hostile, run_in, start_until
 from tests.support.program import Ran, Stage
 from tests.support.repository import Repository
 from tests.support.terminal import as_user
-from tests.support.traps import ALTERNATES, COMMONDIR, FILTERS, GITFILE, HOOKS, PROGRAMS, PROMISORS, plant, spring
+from tests.support.traps import ALTERNATES, COMMONDIR, DEAD, FILTERS, GITFILE, HOOKS, PROGRAMS, PROMISORS, plant, spring
 
 _TASK = ("--task", "Do as scripted.", "--json")
 
@@ -50,6 +50,19 @@ def test_a_folder_that_leads_git_elsewhere_is_refused_and_runs_nothing(
     assert hostile.fired() == set()
     assert [ran.document["cause"] for ran in (inside, pointed_at)] == [cause, cause], (inside, pointed_at)
     assert stage.requests() == 0
+    assert spring(trap, hostile.path, hostile.marks), "the trap would not have sprung for anyone"
+
+
+@pytest.mark.parametrize("hostile", [DEAD[0], DEAD[3]], indirect=True, ids=lambda trap: trap.name)
+def test_a_git_directory_that_an_agent_ends_is_made_good(hostile: Hostile, stage: Stage) -> None:
+    [trap] = hostile.traps
+    ran = stage.run_job(hostile.path, "plant")
+
+    assert (ran.code, (hostile.path / ".planted").exists()) == (0, True), ran
+    assert hostile.fired() == set()
+    assert ran.document["restored"] == list(trap.guarded)
+    assert not spring(trap, hostile.path, hostile.marks)
+    plant(trap, hostile.path, hostile.marks)
     assert spring(trap, hostile.path, hostile.marks), "the trap would not have sprung for anyone"
 
 

@@ -259,6 +259,27 @@ GITFILE = Trap(
 )
 
 
+def _dead(name: str, end: str, guarded: str) -> Trap:
+    """Ends `.git` as a git directory, so that git takes the folder itself for one: alone, since nothing works then."""
+    body = f"""mkdir -p objects refs
+cp .git/HEAD HEAD
+cp .git/config config
+git config --file config core.bare false
+git config --file config core.worktree .
+git config --file config core.fsmonitor "$(program)"
+{end}"""
+    return Trap(name, body, springs=_STATUS, guarded=(guarded,))
+
+
+DEAD = (
+    _dead("dead-without-head", "rm .git/HEAD", ".git/HEAD"),
+    _dead("dead-by-its-head", "echo elsewhere > .git/HEAD", ".git/HEAD"),
+    _dead("dead-by-a-linked-head", "mv .git/HEAD .git/other; ln -s other .git/HEAD", ".git/HEAD"),
+    _dead("dead-without-refs", "mv .git/refs .git/other", ".git/refs"),
+    _dead("dead-without-objects", "mv .git/objects .git/other; touch .git/objects", ".git/objects"),
+)
+
+
 def _nested(name: str, path: str, springs: tuple[str, ...], more: str = "") -> Trap:
     body = f"""path=$(program)
 rm -f {path}

@@ -95,9 +95,11 @@ def test_nothing_is_written_and_no_program_started_where_nothing_changed(
 
 def test_commits_branches_and_ignored_names_stay_the_agents(folder: GuardFolder) -> None:
     folder.take()
-    for name in (".git/refs/heads/new", ".git/objects/ab/cd", ".git/index", ".git/info/exclude", ".git/HEAD"):
+    for name in (".git/refs/heads/new", ".git/objects/ab/cd", ".git/index", ".git/info/exclude"):
         writes(name, "the agent's\n")(folder)
+    writes(".git/HEAD", "ref: refs/heads/new\n")(folder)
     assert folder.put_back() == ()
+    assert (folder.git / "HEAD").read_text() == "ref: refs/heads/new\n"
     assert (folder.git / "refs/heads/new").read_text() == "the agent's\n"
     assert (folder.git / "info/exclude").read_text() == "the agent's\n"
 

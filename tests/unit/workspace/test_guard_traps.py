@@ -12,6 +12,7 @@ from pidispatch.workspace.guard import put_back, take_notes
 from tests.support.terminal import as_user
 from tests.support.traps import (
     COMMONDIR,
+    DEAD,
     DIFFS,
     FILTERS,
     GITFILE,
@@ -125,7 +126,7 @@ EVERYDAY = ("git status", "git diff", "git add -A", "git commit -q -m mine", "gi
 
 
 #: What host git steps over.
-TRAPS = (*NESTED, *FILTERS, *DIFFS, *PROMISORS, *PROGRAMS, COMMONDIR, MODULES, GITFILE)
+TRAPS = (*DEAD, *NESTED, *FILTERS, *DIFFS, *PROMISORS, *PROGRAMS, COMMONDIR, MODULES, GITFILE)
 
 
 @dataclass(frozen=True)
