@@ -62,18 +62,21 @@ def test_the_end_of_the_output_is_not_the_end_of_the_job(box: Box) -> None:
 
 
 def test_a_polite_stop_and_one_that_is_not_heard(box: Box) -> None:
-    polite = box.image('#!/bin/sh\ntrap "echo bye; exit 143" TERM\nwhile :; do sleep 0.1; done\n')
-    deaf = box.image('#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 0.1; done\n')
-    for image, code, tail in ((polite, 143, "bye\n"), (deaf, 137, "")):
-        abort = Abort()
-        box.started.clear()
-        ender = threading.Thread(target=lambda abort=abort: box.started.wait(30) and abort.set(AbortReason.SHUTDOWN))
-        ender.start()
+    polite = box.image('#!/bin/sh\ntrap "echo bye; exit 143" TERM\necho ready\nwhile :; do sleep 0.1; done\n')
+    deaf = box.image('#!/bin/sh\ntrap "" TERM\necho ready\nwhile :; do sleep 0.1; done\n')
+    for image, code, tail in ((polite, 143, "ready\nbye\n"), (deaf, 137, "ready\n")):
+        abort, said = Abort(), bytearray()
+
+        def stop_once_ready(chunk: bytes, abort: Abort = abort, said: bytearray = said) -> None:
+            said.extend(chunk)
+            if b"ready\n" in said:
+                abort.set(AbortReason.SHUTDOWN)
+
         spec = box.spec(image, Limits(stop_grace_s=1))
-        end = box.run(spec, abort)
-        ender.join()
+        end = box.run(spec, abort, sink=stop_once_ready)
 
         assert (end.code, end.aborted, end.tail) == (code, AbortReason.SHUTDOWN, tail)
+        assert said.decode() == tail
         assert Stopping(reason="shutdown") in box.told
         assert box.left(spec) == []
 
