@@ -1,5 +1,6 @@
 """The whole attempt, from its first check to its record, beside the raw sequence of engine calls, interleaved."""
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import structlog
 
 from benchmarks.call import PAIRS, raw_call, stage
 from benchmarks.measure import Figure, figure
@@ -19,7 +21,7 @@ from pidispatch.runs.records import RecordStore
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed
-from pidispatch.values.record import RunRecord
+from pidispatch.values.record import Result, RunRecord
 from pidispatch.workspace import git as host_git
 from pidispatch.workspace import process
 from tests.support.repository import make_repository
@@ -32,14 +34,20 @@ BOUND_RATIO = 1.10
 def attempt_overhead(client: docker.DockerClient) -> Iterator[Figure]:
     """p50 of the attempt without its git programs less the raw calls' p50, and the git programs apart."""
     own, git, raw = [], [], []
+    # As in a program whose log nobody writes down for a person.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with stage(client) as (folder, image, neighbour), _git_time() as git_s:
         settings = _settings(folder, image, neighbour.alias)
-        run = Attempt(settings, lambda: engine, Limits(), SystemClock(), {"ANTHROPIC_API_KEY": "k"})
         records, engine = RecordStore(settings.logs_dir), Engine(client)
+
+        def finish(job: Job, result: Result) -> None:
+            records.write(RunRecord.of(job, result, "bench"))
+
+        run = Attempt(settings, lambda: engine, finish, Limits(), SystemClock(), {"ANTHROPIC_API_KEY": "k"})
         repository = make_repository(folder / "site")
         for number in range(PAIRS):
             git_s.clear()
-            took = _attempt(run, records, Job(id=f"bench-{number}", folder=repository.path, task="x"))
+            took = _attempt(run, Job(id=f"bench-{number}", folder=repository.path, task="x"))
             own.append(took - sum(git_s))
             git.append(sum(git_s))
             raw.append(raw_call(client, plain_spec(image, folder, network=True), neighbour))
@@ -54,10 +62,9 @@ def _settings(folder: Path, image: str, proxy: str) -> Settings:
     return Settings.model_validate({**variables, "PI_JOB_IMAGE": image, "PI_EGRESS_PROXY": proxy})
 
 
-def _attempt(run: Attempt, records: RecordStore, job: Job) -> float:
+def _attempt(run: Attempt, job: Job) -> float:
     began = time.perf_counter()
     result = run(job, lambda _: None, Abort())
-    records.write(RunRecord.of(job, result, "bench"))
     took = time.perf_counter() - began
     if not isinstance(result.outcome, Completed):
         raise RuntimeError(f"the benchmark's own attempt did not complete: {result.outcome}")

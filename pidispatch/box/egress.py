@@ -27,7 +27,7 @@ from pidispatch.values.errors import ConfigError, InfraError
 
 #: On the proxy's container and network: what it was made from, so that a later call sees what has changed.
 LABEL: Final = "pi.dispatch.egress"
-DEFAULT_NAME: Final = "pi-dispatch-egress-proxy"
+DEFAULT_NAME: Final = names.EGRESS_PROXY
 #: The base of the shipped Dockerfile, for messages.
 DEFAULT_BASE: Final = "debian:12-slim"
 #: Networks that the rules deny by themselves.

@@ -21,6 +21,7 @@ from pidispatch.box.spec import ContainerSpec, create_arguments
 from pidispatch.config.text import scrub
 from pidispatch.values import names
 from pidispatch.values.base import Value
+from pidispatch.values.errors import InfraError
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 
@@ -243,6 +244,14 @@ class Engine:
             return None
         except ENGINE_FAULTS as error:
             raise fault(f"the container engine does not answer for {name}", error) from None
+
+    def is_gone(self, name: str, deployment: str) -> bool:
+        """Whether the engine says that it has no container `name` of this deployment's; false where it says nothing."""
+        try:
+            container = self.find(name)
+        except InfraError:
+            return False
+        return container is None or container.labels.get(names.LABEL_DEPLOYMENT) != deployment
 
     def state(self, container: Container) -> State:
         """The container's state now. Raises docker-py's own faults."""

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 import docker.errors
 from docker.models.containers import Container
@@ -18,11 +20,13 @@ from pidispatch.values import names
 from pidispatch.values.base import Value
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import InfraError
+from pidispatch.values.limits import Limits
 from pidispatch.values.progress import ContainerStarted, ProgressSink, Stopping
 from pidispatch.values.reason import AbortReason
 
-_ENDED = ("exited", "dead")
-_UNSTARTED = "created"
+#: States of a container that ran and of one that never did, in the engine's words.
+ENDED: Final = ("exited", "dead")
+UNSTARTED: Final = "created"
 _ABORTED_CODE = 137
 _RETRY_S = 0.25
 #: Lines asked for where the followed output held no exit line.
@@ -54,8 +58,22 @@ class ContainerEnd(Value):
     tail: str = ""
     #: Seconds from start to end; `None` when it was not started.
     seconds: float | None = None
-    #: It may still be there, and even run: the engine did not say that it is gone.
-    left: bool = False
+
+
+def _unheard(_: object) -> None:
+    """Nobody asked to be told."""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What is told of a container on its way. None of these may raise."""
+
+    #: Gets all its output.
+    sink: Sink = _unheard
+    #: How it ended, told while the container that says so is still there.
+    ended: Callable[[ContainerEnd], None] = _unheard
+    #: The engine said that neither the container nor its network is there any more.
+    gone: Callable[[], None] = lambda: None
 
 
 def run_container(
@@ -66,28 +84,47 @@ def run_container(
     abort: Abort,
     progress: ProgressSink,
     clock: Clock,
-    sink: Sink | None = None,
+    hooks: Hooks | None = None,
 ) -> ContainerEnd:
     """Run the container of `spec`, and remove it and its network whatever happens.
 
-    Without a `neighbour` the job is on the engine's default network. `sink` gets all its output and may not raise.
-    Raises `InfraError` with the cause `container-never-started` when nothing ran.
+    Without a `neighbour` the job is on the engine's default network. Raises `InfraError` with the cause
+    `container-never-started` when nothing ran.
     """
-    if abort.reason is not None:
-        return ContainerEnd(code=_ABORTED_CODE, aborted=abort.reason)
-    with _network(engine, spec, neighbour):
-        container = engine.create(spec)
-        failed: str | None = None
-        try:
-            end = _Run(engine, container, spec, abort, progress, clock, sink).result()
-        finally:
-            if failed := engine.remove(container):
-                log().warning("remove_container_failed", jobId=_job(spec), fault=failed)
-        return end.model_copy(update={"left": failed is not None})
+    hooks = hooks or Hooks()
+    #: What the engine did not say is gone.
+    left: list[str] = []
+    try:
+        if abort.reason is not None:
+            return ContainerEnd(code=_ABORTED_CODE, aborted=abort.reason)
+        with _network(engine, spec, neighbour, left), _container(engine, spec, left) as container:
+            end = _Run(engine, container, spec, abort, progress, clock, hooks.sink).result()
+            hooks.ended(end)
+        return end
+    finally:
+        if not left:
+            hooks.gone()
 
 
 @contextmanager
-def _network(engine: Engine, spec: ContainerSpec, neighbour: Neighbour | None) -> Iterator[None]:
+def _container(engine: Engine, spec: ContainerSpec, left: list[str]) -> Iterator[Container]:
+    try:
+        container = engine.create(spec)
+    except InfraError:
+        # An answer that was lost may have left one, with the job's environment in it.
+        if not engine.is_gone(spec.name, spec.deployment):
+            left.append(spec.name)
+        raise
+    try:
+        yield container
+    finally:
+        if failed := engine.remove(container):
+            left.append(spec.name)
+            log().warning("remove_container_failed", jobId=_job(spec), fault=failed)
+
+
+@contextmanager
+def _network(engine: Engine, spec: ContainerSpec, neighbour: Neighbour | None, left: list[str]) -> Iterator[None]:
     if spec.network is None or neighbour is None:
         yield
         return
@@ -97,12 +134,24 @@ def _network(engine: Engine, spec: ContainerSpec, neighbour: Neighbour | None) -
         yield
     finally:
         if failed := engine.remove_network(network, neighbour.id):
+            left.append(spec.network)
             log().warning("remove_network_failed", jobId=_job(spec), fault=failed)
 
 
 def _job(spec: ContainerSpec) -> str:
     """The job's id as names and logs carry it."""
     return spec.name.removeprefix(names.JOB_PREFIX)
+
+
+def kept_output(engine: Engine, container: Container, limits: Limits) -> str:
+    """The end of an ended container's output as the engine kept it; empty where it does not say."""
+    kept = Tail(limits, lambda _: None)
+    try:
+        for chunk in engine.last_output(container, _KEPT_LINES):
+            kept.write(chunk)
+    except ENGINE_FAULTS as error:
+        log().debug("output_unreadable", container=container.name, fault=describe(error))
+    return kept.text()
 
 
 class _Run:
@@ -116,7 +165,7 @@ class _Run:
         abort: Abort,
         progress: ProgressSink,
         clock: Clock,
-        sink: Sink | None,
+        sink: Sink,
     ) -> None:
         self._engine = engine
         self._container = container
@@ -163,7 +212,7 @@ class _Run:
             self._engine.start(self._container)
         except InfraError as error:
             state = self._state()
-            if state is not None and state.status == _UNSTARTED:
+            if state is not None and state.status == UNSTARTED:
                 raise
             if state is None:
                 self._lost = error.message
@@ -181,20 +230,11 @@ class _Run:
             # The stop did not take, so the engine has nothing more to say within any bound.
             return ContainerEnd(code=_ABORTED_CODE, aborted=aborted, tail=tail, seconds=seconds)
         if last_exit(tail) is None:
-            tail = self._kept_output() or tail
+            # What is followed can miss an end within milliseconds.
+            tail = kept_output(self._engine, self._container, self._limits) or tail
         state = self._state()
         oom_killed = state is not None and state.oom_killed
         return ContainerEnd(code=self._code, aborted=aborted, oom_killed=oom_killed, tail=tail, seconds=seconds)
-
-    def _kept_output(self) -> str:
-        """The end of the output as the engine kept it: what is followed can miss an end within milliseconds."""
-        kept = Tail(self._limits, lambda _: None)
-        try:
-            for chunk in self._engine.last_output(self._container, _KEPT_LINES):
-                kept.write(chunk)
-        except ENGINE_FAULTS as error:
-            log().debug("output_unreadable", jobId=self._job, fault=describe(error))
-        return kept.text()
 
     def _stop(self) -> None:
         """Stop the container by its name and give it a bounded time to be gone."""
@@ -230,8 +270,7 @@ class _Run:
         try:
             for chunk in output:
                 self._tail.write(chunk)
-                if self._sink is not None:
-                    self._sink(chunk)
+                self._sink(chunk)
         except ENGINE_FAULTS as error:
             log().debug("output_lost", jobId=self._job, fault=describe(error))
         # The end of the output is not the end of the job, but a reason to look.
@@ -248,7 +287,7 @@ class _Run:
     def _look(self) -> bool:
         """Ask for the state, for an exit that the waiting thread missed. `False` when there was no answer."""
         state = self._state()
-        if state is not None and state.status in _ENDED and self._code is None:
+        if state is not None and state.status in ENDED and self._code is None:
             self._code = state.exit_code
             self._changed.set()
         return state is not None

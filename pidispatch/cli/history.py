@@ -2,15 +2,19 @@
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 
 import click
 from rich.console import Console
 
+from pidispatch.cli.view import note
 from pidispatch.config.settings import load_settings
 from pidispatch.config.text import printable
 from pidispatch.runs.records import History, RecordStore
 from pidispatch.values.record import RunRecord
 
+#: Colours of the three outcomes.
+STYLES: Final = {"completed": "green", "policy": "yellow", "failed": "red"}
 #: What stands for a value that is not there.
 NOTHING = "-"
 #: Files without a record, and candidates for an id, that are named one by one.
@@ -22,11 +26,6 @@ _READABLE = 10**12
 def open_store() -> RecordStore:
     """The records of this deployment. Raises `ConfigError`."""
     return RecordStore(load_settings().logs_dir)
-
-
-def note(console: Console, text: str) -> None:
-    """One line beside the result, as it stands."""
-    console.print(text, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def tell_unreadable(console: Console, store: RecordStore, history: History) -> None:

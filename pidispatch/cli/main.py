@@ -4,14 +4,13 @@ Exit codes: 0 done, 1 the surroundings failed or the call was wrong, 2 refused f
 """
 
 import importlib
-import io
-import os
 import sys
 from typing import Final, NoReturn
 
 import click
 
 from pidispatch import __version__
+from pidispatch.cli.streams import guard_streams, lost_output
 from pidispatch.config.text import printable_block
 from pidispatch.values.errors import DispatchError
 
@@ -24,6 +23,8 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "runs": ("pidispatch.cli.runs:runs", "List the runs there were."),
     "show": ("pidispatch.cli.show:show", "Show one run in full."),
 }
+#: Verbs that do nothing but print: output that could not be written is their failure.
+PRINTING: Final = frozenset({"logs", "runs", "show"})
 
 
 class _Verbs(click.Group):
@@ -54,23 +55,15 @@ def cli(ctx: click.Context) -> None:
 
 
 def main() -> NoReturn:
-    """Entry point of the program."""
-    for stream in (sys.stdout, sys.stderr):
-        # A character that the terminal's encoding does not have must not end a run that is done.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    code = _run(sys.argv[1:])
-    _flush()
+    """Entry point of the program. What a verb did counts, whatever becomes of the text; a verb of `PRINTING` fails."""
+    guard_streams()
+    arguments = sys.argv[1:]
+    code = _run(arguments)
+    if (lost := lost_output()) is not None:
+        click.echo(f"pi-dispatch: standard output is incomplete: {lost.strerror}", err=True)
+        if code == 0 and arguments[:1] and arguments[0] in PRINTING:
+            code = 1
     sys.exit(code)
-
-
-def _flush() -> None:
-    """Write what is left; where the reader is gone, do not let that replace the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(arguments: list[str]) -> int:

@@ -18,11 +18,12 @@ from rich.console import Console
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.cli.options import FLOW, IMAGE_REFERENCE, PLAIN_TEXT, POSITIVE_INT
-from pidispatch.cli.view import QuietConsole, error_console, progress_view, say_settled, show_result
+from pidispatch.cli.view import QuietConsole, error_console, note, progress_view, say_settled, show_result
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.host import host_name
 from pidispatch.config.log import configure_log
 from pidispatch.config.settings import Settings, load_settings, refuse_unserved_bounds
+from pidispatch.config.text import printable
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.classify import exit_code
 from pidispatch.runs.records import RecordStore
@@ -89,28 +90,40 @@ def run(
         image=image,
     )
     notes = error_console()
+    note(notes, f"job {job.id} in {printable(job.target)}")
     _warn(notes, job, settings)
-    result = _attempt(job, settings, notes)
-    record = RunRecord.of(job, result, host_name())
-    path = _keep(record, settings, notes)
+    kept = Kept(settings)
+    result = _attempt(job, settings, notes, kept)
+    if kept.why is not None:
+        _note(notes, f"the record of this run could not be written: {kept.why}")
     if as_json:
-        click.echo(json.dumps(as_document(record, result, path), indent=2))
+        click.echo(json.dumps(as_document(job, result, kept.path), indent=2))
     else:
-        show_result(QuietConsole(), job, result, path)
+        show_result(QuietConsole(), job, result, kept.path)
     return exit_code(result.outcome)
 
 
-def _keep(record: RunRecord, settings: Settings, notes: Console) -> Path | None:
-    """Write the record. The run is over: a record that cannot be written is said and changes nothing else."""
-    try:
-        return RecordStore(settings.logs_dir).write(record)
-    except InfraError as error:
-        _note(notes, f"the record of this run could not be written: {error.message}")
-        return None
+class Kept:
+    """Where the record of the run lies, or why it could not be written."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._records = RecordStore(settings.logs_dir)
+        self.path: Path | None = None
+        self.why: str | None = None
+
+    def __call__(self, job: Job, result: Result) -> None:
+        """Write the record of `job`. Raises `InfraError`."""
+        try:
+            self.path = self._records.write(RunRecord.of(job, result, host_name()))
+        except InfraError as error:
+            # Where that is what the run was refused for, it is told already.
+            refused = getattr(result.outcome, "cause", None) == "logs-dir"
+            self.why = None if refused else error.message
+            raise
 
 
 def _note(notes: Console, text: str) -> None:
-    notes.print(f"note: {text}", style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
+    note(notes, f"note: {text}")
 
 
 def _is_utf8(text: str) -> bool:
@@ -131,7 +144,7 @@ def _warn(notes: Console, job: Job, settings: Settings) -> None:
         _note(notes, "PI_EGRESS=0: the agent can reach the internet and whatever else this machine can reach")
 
 
-def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
+def _attempt(job: Job, settings: Settings, notes: Console, kept: Kept) -> Result:
     abort, limits, clock = Abort(), Limits(), SystemClock()
     with ExitStack() as open_, _signals(abort), progress_view(notes) as progress:
 
@@ -143,10 +156,11 @@ def _attempt(job: Job, settings: Settings, notes: Console) -> Result:
 
         swept = sweep(settings, connect, limits, clock)
         for settled in swept.settled:
-            _note(notes, say_settled(settled.job_id, settled.target, settled.restored))
+            told = (settled.job_id, settled.target, settled.restored, settled.kept)
+            _note(notes, say_settled(*told, replaced=settled.replaced))
         for job_id, why in swept.unsettled.items():
             _note(notes, f"the earlier run {job_id} was broken off and could not be settled: {why}")
-        return Attempt(settings, connect, limits, clock)(job, progress, abort)
+        return Attempt(settings, connect, kept, limits, clock)(job, progress, abort)
 
 
 @contextmanager
@@ -177,9 +191,9 @@ def _signals(abort: Abort) -> Iterator[None]:
         passer.join()
 
 
-def as_document(record: RunRecord, result: Result, path: Path | None) -> dict[str, object]:
+def as_document(job: Job, result: Result, path: Path | None) -> dict[str, object]:
     """The run record's keys as they are, and what only the one who asks may see beside them."""
-    document: dict[str, object] = record.model_dump(mode="json")
+    document: dict[str, object] = RunRecord.of(job, result, host_name()).model_dump(mode="json")
     outcome = result.outcome
     if not isinstance(outcome, Completed):
         document["why"] = getattr(outcome, "detail", None) or outcome.reason.meaning

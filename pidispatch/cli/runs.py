@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pidispatch.cli import history as view
 from pidispatch.cli.options import POSITIVE_INT, Strict
-from pidispatch.cli.view import QuietConsole, error_console
+from pidispatch.cli.view import QuietConsole, error_console, note
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.text import printable
 from pidispatch.values.reason import Reason
@@ -40,7 +40,6 @@ COLUMNS: Final = (
 #: Columns whose text may be cut where a terminal is too narrow.
 _CUT: Final = ("TARGET", "FLOW", "REASON")
 _OUTCOMES: Final[tuple[str, ...]] = get_args(RunRecord.model_fields["outcome"].annotation)
-_STYLES: Final = {"completed": "green", "policy": "yellow", "failed": "red"}
 _BACK = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 #: Wider than any table, so that nothing is cut where no person looks.
@@ -95,9 +94,9 @@ def runs(
         show_table(QuietConsole(), shown)
     if not chosen:
         none = "no run on record is like that" if history.records else "no runs yet"
-        view.note(notes, f"{none}; looked in {printable(str(store.folder))}")
+        note(notes, f"{none}; looked in {printable(str(store.folder))}")
     elif len(shown) < len(chosen):
-        view.note(notes, f"{len(chosen) - len(shown)} more; all of them: --limit {len(chosen)}")
+        note(notes, f"{len(chosen) - len(shown)} more; all of them: --limit {len(chosen)}")
     return 0
 
 
@@ -143,7 +142,11 @@ def _table(rows: list[list[Text]], lines: int) -> Table:
     for place in range(per_line):
         names = COLUMNS[place::per_line]
         cut = any(name in _CUT for name in names)
-        table.add_column("\n".join(names), no_wrap=not cut, header_style="bold")
+        whole = [column for column in range(place, len(COLUMNS), per_line) if COLUMNS[column] not in _CUT]
+        least = max(
+            (max(len(COLUMNS[column]), *(row[column].cell_len for row in rows), 0) for column in whole), default=1
+        )
+        table.add_column("\n".join(names), no_wrap=not cut, min_width=least, header_style="bold")
     for row in rows:
         table.add_row(*(Text("\n", no_wrap=True, overflow="ellipsis").join(row[i::per_line]) for i in range(per_line)))
     return table
@@ -165,7 +168,7 @@ def _cells(record: RunRecord) -> list[Text]:
         "ENDED": view.instant(record.ended_at),
         "CHANGED": view.switch(record.changed),
     }
-    styles = {"OUTCOME": _STYLES[record.outcome]}
+    styles = {"OUTCOME": view.STYLES[record.outcome]}
     if record.changed is False:
         # A run that did nothing must not look like a success.
         styles["CHANGED"] = "bold reverse yellow"

@@ -11,11 +11,11 @@ from pidispatch.cli import history as view
 from pidispatch.cli.view import QuietConsole, error_console
 from pidispatch.config.text import printable
 from pidispatch.runs.records import RecordStore
+from pidispatch.values.cause import CAUSES
 from pidispatch.values.reason import Reason, RunnerReason
 from pidispatch.values.record import RunRecord
 from pidispatch.values.usage import UsageRow
 
-_STYLES = {"completed": "green", "policy": "yellow", "failed": "red"}
 _CHANGED = {
     True: "yes",
     False: "no: the run left no change that git would show",
@@ -42,7 +42,7 @@ def show(job_id: str, as_json: bool) -> int:
 def show_record(console: Console, store: RecordStore, record: RunRecord) -> None:
     """One line a fact; what this run has nothing of is left out, except for its outcome, numbers and change."""
     for name, value in (*_course(record), *_spent(record), *_place(record), *_files(store, record)):
-        style = _STYLES[record.outcome] if name == "outcome" else None
+        style = view.STYLES[record.outcome] if name == "outcome" else None
         if name == "changed" and record.changed is False:
             style = "bold reverse yellow"
         console.print(f"{name:<12}{value}", style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -75,14 +75,15 @@ def _course(record: RunRecord) -> Facts:
 
 
 def explained(reason: str, cause: str | None) -> tuple[str, str]:
-    """Meaning and remedy of a reason; its cause knows better where it is the runner's own word."""
+    """Meaning and remedy of a reason; its cause knows better where it is one that is declared."""
     declared = next((known for known in Reason if known == reason), None)
     if declared is None:
         return "this version does not know the reason", "ask the version that wrote the record"
     said = next((known for known in RunnerReason if known == cause), None) if reason in _RUNNERS else None
-    if said is None:
-        return declared.meaning, declared.remedy
-    return said.meaning, said.remedy or declared.remedy
+    if said is not None:
+        return said.meaning, said.remedy or declared.remedy
+    known_cause = CAUSES.get(cause or "")
+    return (known_cause.meaning, known_cause.remedy) if known_cause else (declared.meaning, declared.remedy)
 
 
 def _spent(record: RunRecord) -> Facts:

@@ -75,9 +75,22 @@ def progress_view(console: Console) -> Iterator[ProgressSink]:
         yield show
 
 
-def say_settled(job_id: str, target: str, restored: tuple[str, ...]) -> str:
-    """What was put in order after an earlier run whose program was killed."""
-    what = f"; put back in its git directory: {', '.join(map(printable, restored))}" if restored else ""
+def note(console: Console, text: str) -> None:
+    """One line beside the result, as it stands."""
+    console.print(text, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def say_settled(job_id: str, target: str, restored: tuple[str, ...], kept: Path, *, replaced: bool) -> str:
+    """What was put in order after an earlier run whose program was killed; `replaced`: not in the folder it had."""
+    what = ""
+    if restored:
+        names, where = ", ".join(map(printable, restored)), printable(str(kept))
+        what = f"; put back in its git directory: {names}; what stood there until now is kept in {where}"
+    if replaced:
+        what = (
+            ". Another folder stands where it worked, and nothing was put back: if you moved the old one away, look at "
+            "its .git/config and .git/hooks before you use git in it"
+        )
     return f"the earlier run {job_id} ({printable(target)}) was broken off; it is settled now{what}"
 
 
@@ -239,11 +252,19 @@ def _diff(out: _Lines, diff: str) -> None:
 
 
 class QuietConsole(Console):
-    """A console whose reader may go away: what is left to say is dropped, and nothing else ends."""
+    """A console whose stream may fail: what is left to say is dropped, and nothing else ends."""
 
     def on_broken_pipe(self) -> None:
         """Say no more."""
         self.quiet = True
+
+    def _check_buffer(self) -> None:
+        # Rich asks about a reader that is gone and raises every other fault: a full disk, a terminal that was closed.
+        # All that a console writes goes through here, also what a status takes back at its end.
+        try:
+            super()._check_buffer()
+        except (OSError, ValueError):
+            self.quiet = True
 
 
 def error_console() -> Console:

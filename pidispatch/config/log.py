@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from typing import TextIO
 
@@ -28,7 +29,9 @@ def configure_log() -> None:
     """At a terminal, where a person reads the result, warnings in human lines; elsewhere every event as JSON."""
     terminal = sys.stderr.isatty()
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
+        if terminal
+        else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[

@@ -106,9 +106,11 @@ class Settings(BaseSettings):
         remedy="PI_JOB_IMAGE=pi-job:latest",
     )
     jobs_dir: Path = _setting(
-        lambda: _account_tmp() / "jobs",
+        lambda: _default_state_dir() / "jobs",
         "PI_JOBS_DIR",
-        "Folder for the inputs of running jobs. Must belong to this account; made with mode 0700 when absent.",
+        "Folder for the inputs of running jobs, for what a killed run left to be settled, and for the kept versions of "
+        "git files. Must belong to this account; made with mode 0700 when absent. Name none that is emptied when the "
+        "machine starts.",
         unit="path",
         bound="absolute",
         remedy="PI_JOBS_DIR=/var/lib/pi-dispatch/jobs",
@@ -116,7 +118,8 @@ class Settings(BaseSettings):
     state_dir: Path = _setting(
         _default_state_dir,
         "PI_STATE_DIR",
-        "Folder for what must outlive a run: the id of this deployment. Made with mode 0700 when absent.",
+        "Folder for what must outlive a run: the id of this deployment, and the locks of folders in use. Made with "
+        "mode 0700 when absent.",
         unit="path",
         bound="absolute",
         remedy="PI_STATE_DIR=/var/lib/pi-dispatch",
@@ -191,7 +194,7 @@ class Settings(BaseSettings):
         remedy="PI_EGRESS=1",
     )
     egress_proxy: PlainText = _setting(
-        "pi-dispatch-egress-proxy",
+        names.EGRESS_PROXY,
         "PI_EGRESS_PROXY",
         "Name of the running container that is every job's one neighbour: an HTTP proxy on port 3128.",
         unit="container name",
@@ -275,12 +278,16 @@ def refuse_unserved_bounds(environ: Mapping[str, str]) -> None:
 
     Whoever sets one relies on it; to run on without it would be a promise broken in silence.
     """
-    found = [name for name in names.UNSERVED_BOUNDS if environ.get(name)]
+    found = [
+        name
+        for name in names.UNSERVED_BOUNDS
+        if environ.get(name) or (name in names.UNSERVED_FILES and name in environ)
+    ]
     if found:
         raise ConfigError(
             f"{', '.join(found)} {'is' if len(found) == 1 else 'are'} set, and this version enforces no such bound, so "
-            f"nothing is run. Take it away (unset {' '.join(found)}) and bound the spending at the provider; each run "
-            "is bounded by PI_MAX_TURNS and PI_MAX_TOKENS",
+            f"nothing is run. Unset what nothing enforces (unset {' '.join(found)}) and bound the spending at the "
+            "provider; each run is bounded by PI_MAX_TURNS and PI_MAX_TOKENS",
             "unserved-bound",
         )
 

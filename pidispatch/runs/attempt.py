@@ -9,28 +9,31 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.environment import job_environment
-from pidispatch.box.run import ContainerEnd, run_container
+from pidispatch.box.run import ContainerEnd, Hooks, run_container
 from pidispatch.box.spec import BoxMount, ContainerSpec
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
-from pidispatch.runs.classify import classify, classify_error
+from pidispatch.runs.classify import aborted, classify, classify_error
 from pidispatch.runs.events import tell_end
 from pidispatch.runs.joblog import JobLog
 from pidispatch.runs.ladder import LADDER, climb
+from pidispatch.runs.note import EndNote, write_end
 from pidispatch.runs.prepare import container_name
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.site import Effective, Site
+from pidispatch.values.cause import remedy_of
 from pidispatch.values.change import Change
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import DispatchError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Aborted, InfraFailed
+from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.progress import Progress, ProgressSink
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
@@ -41,53 +44,61 @@ from pidispatch.workspace.jobdir import count_outbox, deployment_id
 _OURS = "an error of pi-dispatch's own; the log names it"
 
 
+#: Keeps the result of an attempt; raises `InfraError` where it cannot.
+Finish = Callable[[Job, Result], None]
+
+
 class Attempt:
     """Runs attempts; holds what they all need.
 
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
+    `finish` is called with each result while everything that is needed to settle the attempt still lies on the disk:
+    where it fails, that stays there for the next start.
     """
 
     def __init__(
         self,
         settings: Settings,
         connect: Callable[[], Engine],
+        finish: Finish,
         limits: Limits,
         clock: Clock,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
+        self._finish = finish
         self._limits = limits
         self._clock = clock
         self._environ = os.environ if environ is None else environ
 
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort) -> Result:
         """One attempt at `job`. Returns how it ended, whatever happens."""
-        effective = Effective.of(job, self._settings)
-        result = Result.begin(self._clock.now(), effective.provider, effective.model)
+        site = self._site(job, _never_failing(progress), abort)
         timer = threading.Timer(self._limits.job_timeout_s, abort.set, (AbortReason.JOB_TIMEOUT,))
         timer.daemon = True
         timer.start()
         try:
-            with ExitStack() as cleanup:
-                site = self._site(job, effective, _never_failing(progress), abort, cleanup)
-                result = _attempted(site, result)
-        except DispatchError as error:
-            result = result.ending(classify_error(error))
-        except Exception as error:
-            # A mistake of ours must not cost the record of a run that may have been paid for.
-            log().error("attempt_broke", jobId=job.id, cause=_cause(error), at=_place(error))
-            broke = InfraFailed(reason=Reason.INFRA, cause="internal-error", detail=_OURS)
-            result = result.ending(broke).model_copy(update={"spent": site.spent})
+            result = _ended(site)
+            tell_end(job, site.effective, self._settings.egress_proxy, result)
+            self._keep(site, result)
         finally:
             timer.cancel()
-        tell_end(job, effective, self._settings.egress_proxy, result)
-        return result.model_copy(update={"ended_at": self._clock.now()})
+            _clean_up(site)
+        return result
 
-    def _site(self, job: Job, effective: Effective, progress: ProgressSink, abort: Abort, cleanup: ExitStack) -> Site:
+    def _keep(self, site: Site, result: Result) -> None:
+        try:
+            self._finish(site.job, result)
+        except Exception as error:
+            # What the next start finds then is all that tells of a run that was paid for.
+            site.settled = site.settled and not site.spent
+            log().error("run_record_failed", jobId=site.job.id, reason=_cause(error), at=_place(error))
+
+    def _site(self, job: Job, progress: ProgressSink, abort: Abort) -> Site:
         return Site(
             job=job,
-            effective=effective,
+            effective=Effective.of(job, self._settings),
             settings=self._settings,
             records=RecordStore(self._settings.logs_dir),
             connect=self._connect,
@@ -96,8 +107,32 @@ class Attempt:
             clock=self._clock,
             progress=progress,
             abort=abort,
-            cleanup=cleanup,
+            cleanup=ExitStack(),
         )
+
+
+def _ended(site: Site) -> Result:
+    begun = Result.begin(site.clock.now(), site.effective.provider, site.effective.model)
+    try:
+        result = _attempted(site, begun)
+    except DispatchError as error:
+        result = begun.ending(classify_error(error))
+    except Exception as error:
+        # A mistake of ours must not cost the record of a run that may have been paid for.
+        log().error("attempt_broke", jobId=site.job.id, cause=_cause(error), at=_place(error))
+        broke = InfraFailed(
+            reason=Reason.INFRA, cause="internal-error", detail=_OURS, remedy=remedy_of("internal-error")
+        )
+        result = begun.ending(broke).model_copy(update={"spent": None if site.spent else False})
+    return result.model_copy(update={"ended_at": site.clock.now()})
+
+
+def _clean_up(site: Site) -> None:
+    """Undo what the attempt made. It has ended and is kept: nothing here changes how."""
+    try:
+        site.cleanup.close()
+    except Exception as error:
+        log().error("clean_up_failed", jobId=site.job.id, cause=_cause(error), at=_place(error))
 
 
 def _attempted(site: Site, result: Result) -> Result:
@@ -105,10 +140,10 @@ def _attempted(site: Site, result: Result) -> Result:
     if refused is not None:
         return result.ending(refused)
     if site.abort.reason is not None:
-        return result.ending(_aborted(site.abort.reason))
+        return result.ending(aborted(site.abort.reason))
     spec = _spec(site)
-    # From here on it may have been paid for.
-    site.spent = True
+    # From here on it may have been paid for, and until the engine says otherwise its container may be there.
+    site.spent, site.settled = True, False
     try:
         end = _contained(site, spec)
     finally:
@@ -116,9 +151,6 @@ def _attempted(site: Site, result: Result) -> Result:
     outcome, telemetry = classify(end)
     if end.seconds is None:
         return result.ending(outcome)
-    if end.left:
-        # It may still run, and change the folder again: the next start settles it.
-        site.settled = False
     change, diff, change_error = _read_change(site)
     return result.ending(outcome).model_copy(
         update={
@@ -138,18 +170,16 @@ def _attempted(site: Site, result: Result) -> Result:
     )
 
 
-def _aborted(why: AbortReason) -> Aborted:
-    cancelled = why is AbortReason.OPERATOR_CANCEL
-    return Aborted(reason=Reason.OPERATOR_CANCEL if cancelled else Reason.WORKER_ABORT, cause=why)
-
-
 def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
+    def gone() -> None:
+        site.settled = True
+
     with ExitStack() as open_:
-        sink = None
+        hooks = Hooks(ended=lambda end: write_end(site.job_dir.end, EndNote(end=end)), gone=gone)
         if site.settings.capture_job_logs:
             output = JobLog(site.records.log_path(site.job.id), site.settings.job_log_max_bytes)
             open_.callback(output.close)
-            sink = output.write
+            hooks = replace(hooks, sink=output.write)
         return run_container(
             site.engine,
             spec,
@@ -157,7 +187,7 @@ def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
             abort=site.abort,
             progress=site.progress,
             clock=site.clock,
-            sink=sink,
+            hooks=hooks,
         )
 
 

@@ -3,6 +3,7 @@
 from pidispatch.box.exitline import has_runner_line, read_telemetry
 from pidispatch.box.run import ContainerEnd
 from pidispatch.config.log import log
+from pidispatch.values.cause import remedy_of
 from pidispatch.values.errors import ConfigError, DispatchError
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import KEPT_RUNNER_REASONS, AbortReason, Reason, RunnerReason
@@ -29,8 +30,7 @@ def classify(end: ContainerEnd) -> tuple[Outcome, Telemetry]:
 
 def _outcome(end: ContainerEnd, telemetry: Telemetry) -> Outcome:
     if end.aborted is not None:
-        cancelled = end.aborted is AbortReason.OPERATOR_CANCEL
-        return Aborted(reason=Reason.OPERATOR_CANCEL if cancelled else Reason.WORKER_ABORT, cause=end.aborted)
+        return aborted(end.aborted)
     if end.detached:
         return InfraFailed(reason=Reason.CONTAINER_DETACHED)
     said = telemetry.reason
@@ -43,8 +43,15 @@ def _outcome(end: ContainerEnd, telemetry: Telemetry) -> Outcome:
             reason=Reason.CONTAINER_NEVER_STARTED,
             cause=f"exit-{end.code}",
             detail="the image has no entry point that can be executed",
+            remedy="check the image with: pi-dispatch image verify",
         )
     return _failed(end, said)
+
+
+def aborted(why: AbortReason) -> Aborted:
+    """The outcome of an attempt that was ended for `why`."""
+    cancelled = why is AbortReason.OPERATOR_CANCEL
+    return Aborted(reason=Reason.OPERATOR_CANCEL if cancelled else Reason.WORKER_ABORT, cause=why)
 
 
 def _policy(said: RunnerReason | None) -> Refused:
@@ -59,7 +66,10 @@ def _policy(said: RunnerReason | None) -> Refused:
 def _failed(end: ContainerEnd, said: RunnerReason | None) -> InfraFailed:
     if end.oom_killed and end.code == _KILLED:
         return InfraFailed(
-            reason=Reason.INFRA, cause="oom-killed", detail="the run needed more memory than the box has"
+            reason=Reason.INFRA,
+            cause="oom-killed",
+            detail="the run needed more memory than the box has",
+            remedy=remedy_of("oom-killed"),
         )
     if said is not None:
         return InfraFailed(reason=Reason.INFRA, cause=said.value, detail=said.meaning, remedy=said.remedy or None)
@@ -70,12 +80,12 @@ def classify_error(error: DispatchError) -> Outcome:
     """The outcome of an attempt that an error ended before its container ran."""
     if isinstance(error, ConfigError):
         reason = _OWN_REASONS.get(error.cause or "", Reason.CONFIG_REFUSED)
-        return Refused(reason=reason, cause=error.cause, detail=error.message)
+        return Refused(reason=reason, cause=error.cause, detail=error.message, remedy=remedy_of(error.cause))
     reason = Reason.INFRA
     if error.cause == Reason.CONTAINER_NEVER_STARTED:
         reason = Reason.CONTAINER_NEVER_STARTED
     cause = None if error.cause == reason else error.cause
-    return InfraFailed(reason=reason, cause=cause, detail=error.message)
+    return InfraFailed(reason=reason, cause=cause, detail=error.message, remedy=remedy_of(cause))
 
 
 def exit_code(outcome: Outcome) -> int:

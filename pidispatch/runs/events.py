@@ -42,4 +42,10 @@ def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) 
         case Reason.EGRESS_PROXY_STOPPED:
             log().info("refused_egress_proxy_stopped", jobId=job.id, proxy=proxy)
         case _:
-            log().info("refused_config", jobId=job.id, reason=refused.reason.value, cause=refused.cause)
+            log().info(
+                "refused_config",
+                jobId=job.id,
+                kind=job.kind.value,
+                reason=refused.reason.value,
+                cause=refused.cause,
+            )

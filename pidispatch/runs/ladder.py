@@ -4,8 +4,10 @@ Free and certain checks first, and of these the ones that shut out most jobs; wh
 spends a token: only the container can, and it comes after the last rung (docs/explanation/ladder.md).
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from pidispatch.box.admission import refuse_image
@@ -14,16 +16,17 @@ from pidispatch.box.overlay import check_overlay
 from pidispatch.box.providers import KEY_VARIABLES, credential
 from pidispatch.box.run import Neighbour
 from pidispatch.box.user import decide_user, refuse_mapping
+from pidispatch.config.settings import Settings
 from pidispatch.runs.note import unsettled_run
 from pidispatch.runs.prepare import prepare
 from pidispatch.runs.site import Site
 from pidispatch.values import names
-from pidispatch.values.errors import InfraError
+from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed
 from pidispatch.values.reason import Reason
-from pidispatch.workspace.folder import open_folder
-from pidispatch.workspace.locks import hold_folder
+from pidispatch.workspace.folder import Folder, open_folder
+from pidispatch.workspace.locks import hold_folder, overlap
 from pidispatch.workspace.shape import check_shape
 
 
@@ -60,6 +63,7 @@ def _records(site: Site) -> str:
 def _folder(site: Site) -> str:
     folder = open_folder(site.job.folder)
     check_shape(folder)
+    _refuse_own(site.settings, folder)
     lock = hold_folder(site.settings.state_dir, folder.path)
     site.cleanup.callback(lock.release)
     if (note := unsettled_run(site.settings.jobs_dir, folder.path)) is not None:
@@ -70,6 +74,25 @@ def _folder(site: Site) -> str:
         )
     site.folder = folder
     return ""
+
+
+def _refuse_own(settings: Settings, folder: Folder) -> None:
+    """Raise `ConfigError` for a folder through which an agent would reach what steers or records its own run."""
+    own = {
+        "PI_JOBS_DIR": settings.jobs_dir,
+        "PI_STATE_DIR": settings.state_dir,
+        "PI_LOGS_DIR": settings.logs_dir,
+        "PI_EGRESS_DIR": settings.egress_dir,
+        "PI_CODING_AGENT_DIR": settings.agent_dir,
+        "PI_GLOBAL_PI_DIR": settings.global_pi_dir,
+    }
+    for variable, path in own.items():
+        if path is not None and overlap(Path(os.path.realpath(path)), folder.path):
+            raise ConfigError(
+                f"{folder.path.name!r} and {variable}={path} lie in one another, so the agent could change what steers "
+                f"and records its own run. Name another place with {variable}, or work in a folder beside it",
+                "folder-overlap",
+            )
 
 
 def _overlay(site: Site) -> str | None:

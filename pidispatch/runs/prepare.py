@@ -1,7 +1,7 @@
 """The last rung before the container: the workspace of a local job, and everything the job is told."""
 
 from pidispatch.config.text import printable
-from pidispatch.runs.note import AttemptNote, write_note
+from pidispatch.runs.note import AttemptNote, reserve_end, write_note
 from pidispatch.runs.site import Site
 from pidispatch.values import names
 from pidispatch.values.outcome import Refused
@@ -11,7 +11,7 @@ from pidispatch.workspace.dotpi import DotPi, materialise
 from pidispatch.workspace.git import open_host_git
 from pidispatch.workspace.guard import take_notes
 from pidispatch.workspace.inputs import local_event, local_prompt
-from pidispatch.workspace.jobdir import JobDir, make_job_dir, release_job_dir, remove_job_dir, sanitise
+from pidispatch.workspace.jobdir import JobDir, deployment_id, make_job_dir, release_job_dir, remove_job_dir, sanitise
 
 #: Names shown of a tree that differs from its commit.
 _SHOWN = 5
@@ -38,8 +38,9 @@ def prepare(site: Site) -> str | Refused:
         return _no_flow(job.flow, brought)
     site.job_dir.write_inputs(local_prompt(job.task, job.flow), local_event(job, site.git.sha))
     take_notes(site.folder, site.job_dir.guard)
+    reserve_end(site.job_dir.end)
     _note(site, site.job_dir)
-    skills = f", {len(brought.skills)} skills of .pi" if brought.skills else ""
+    skills = f", flows of .pi: {', '.join(sorted(brought.skills))}" if brought.skills else ""
     return site.git.sha[:12] + skills
 
 
@@ -48,8 +49,10 @@ def _note(site: Site, job_dir: JobDir) -> None:
     write_note(
         job_dir.note,
         AttemptNote(
-            job=site.job,
+            # The task is the job's alone, and nobody who settles it needs it.
+            job=site.job.model_copy(update={"task": "-"}),
             folder=site.folder.path,
+            inode=site.folder.path.stat().st_ino,
             provider=site.effective.provider,
             model=site.effective.model,
             image_digest=site.image.digest,
@@ -57,6 +60,7 @@ def _note(site: Site, job_dir: JobDir) -> None:
             engine=site.engine_facts.id,
             container=container,
             neighbour=site.neighbour.id if site.neighbour else None,
+            deployment=deployment_id(site.settings.state_dir),
         ),
     )
 
@@ -81,10 +85,10 @@ def _dirty(before: Snapshot) -> Refused:
 
 
 def _no_flow(flow: str, brought: DotPi) -> Refused:
-    known = ", ".join(sorted(brought.skills)) or "none"
+    known = f"it holds: {', '.join(sorted(brought.skills))}" if brought.skills else "it holds no flow"
     return Refused(
         reason=Reason.CONFIG_REFUSED,
         cause="flow-missing",
-        detail=f"the commit holds no flow {flow!r} (.pi/skills/{flow}/SKILL.md); it holds: {known}",
+        detail=f"the commit holds no flow {flow!r} (.pi/skills/{flow}/SKILL.md); {known}",
         remedy=f"commit .pi/skills/{flow}/SKILL.md, or name a flow that is there",
     )

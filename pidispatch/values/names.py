@@ -8,6 +8,8 @@ JOB_PREFIX: Final = "pi-job-"
 IMAGE_UID: Final = 1001
 #: Home of the job's user inside the box.
 BOX_HOME: Final = "/home/pi"
+#: The proxy that `pi-dispatch egress up` runs, unless another name is given.
+EGRESS_PROXY: Final = "pi-dispatch-egress-proxy"
 #: Port on which the job's one neighbour answers as an HTTP proxy.
 PROXY_PORT: Final = 3128
 
@@ -72,12 +74,15 @@ UNSERVED_BOUNDS: Final = (
     "PI_CONCURRENCY",
     "PI_PAUSE_WINDOWS_FILE",
     "PI_SCOPED_LIMITS_FILE",
+    "PI_PROJECTS_FILE",
     "PI_ENVELOPE_FILE",
     "PI_HOST_MEMORY_BUDGET",
     "PI_HOST_CPU_BUDGET",
     "PI_JOB_MEMORY",
     "PI_JOB_CPUS",
 )
+#: Those of them that name a file, for which an empty value is a value too.
+UNSERVED_FILES: Final = frozenset(name for name in UNSERVED_BOUNDS if name.endswith("_FILE"))
 #: Credentials that are minted per job or belong to the host alone.
 NEVER_FORWARDED: Final = (
     "GITHUB_TOKEN",

@@ -1,6 +1,7 @@
 """Every reason a run can end with, its meaning and its remedy; docs/reference/reasons.md is made from this."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Reason(StrEnum):
@@ -20,7 +21,7 @@ class Reason(StrEnum):
     CONFIG_REFUSED = (
         "config-refused",
         "The job, its folder or a setting cannot work as it stands.",
-        "Mend what the message names; nothing was run.",
+        "See the cause; the message of the run is more exact, and running again shows it. Nothing was spent.",
     )
     LOCAL_FOLDER_NO_COMMIT = (
         "local-folder-no-commit",
@@ -35,7 +36,7 @@ class Reason(StrEnum):
     JOB_IMAGE_FORGE_UNSUPPORTED = (
         "job-image-forge-unsupported",
         "The job image lists the forges it serves, and the job's forge is not among them.",
-        "Name an image that serves this forge: run.image of the trigger, --image or PI_JOB_IMAGE.",
+        "Name an image that serves this forge with --image or PI_JOB_IMAGE.",
     )
     JOB_IMAGE_ANY_UID_UNSUPPORTED = (
         "job-image-any-uid-unsupported",
@@ -128,13 +129,19 @@ class Reason(StrEnum):
     CONTAINER_DETACHED = (
         "container-detached",
         "The connection to the engine was lost while the container ran.",
-        "Check the engine; a container that is still there carries the job's name.",
+        "Check the engine (docker info); the next pi-dispatch run settles what is left there.",
     )
     WORKER_LOST = (
         "worker-lost",
         "The program that ran the job was killed, and how the run ended cannot be told.",
         "Look at the folder; the run may have been paid for and is not started again.",
     )
+
+
+#: Reasons of a run whose surroundings failed; every other one is a policy's.
+FAILURES: Final = frozenset(
+    {Reason.INFRA, Reason.CONTAINER_NEVER_STARTED, Reason.CONTAINER_DETACHED, Reason.WORKER_LOST}
+)
 
 
 class RunnerReason(StrEnum):

@@ -21,8 +21,8 @@ class Result(Value):
     ended_at: datetime
     provider: str
     model: str
-    #: A container was started, or may have been.
-    spent: bool = False
+    #: A container was started, or may have been; `None` where our own mistake keeps that from being known.
+    spent: bool | None = False
     #: Exit status of the container; `None` when none ran.
     exit_code: int | None = None
     telemetry: Telemetry = Telemetry()
@@ -137,7 +137,7 @@ class RunRecord(Value):
             context=result.telemetry.context,
             provider=result.provider,
             model=result.model,
-            budget_reserved=result.spent and not (refusal and refusal.reason is Reason.CONTAINER_NEVER_STARTED),
+            budget_reserved=False if refusal and refusal.reason is Reason.CONTAINER_NEVER_STARTED else result.spent,
             attempt=1,
             host=host,
             image_digest=result.image_digest,

@@ -29,8 +29,11 @@ OUTBOX_COUNTED = 10_000
 #: Name of the note in a job directory.
 NOTE = "attempt.json"
 #: Names in the folder of all job directories: one in use, one being removed, what is kept of one, and the gate that
-#: whoever makes or looks for one passes.
+#: whoever makes or looks for one passes. What is named otherwise is not ours.
 _LIVE, _GONE, _KEPT, _GATE, _LOCK = "job-", "gone-", "kept-", ".gate", ".lock"
+_LIVE_NAME = re.compile(r"job-[a-z0-9_]{8}")
+_GONE_NAME = re.compile(r"gone-job-[a-z0-9_]{8}")
+_KEPT_NAME = re.compile(r"kept-local-[0-9a-f]{16}")
 #: Seconds to wait at the gate, which is never held for longer than a look around.
 _GATE_S = 30.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
@@ -86,6 +89,11 @@ class JobDir:
     def note(self) -> Path:
         """What the one who settles a broken-off attempt must know; written right before the container."""
         return self.path / NOTE
+
+    @property
+    def end(self) -> Path:
+        """How its container ended, until the record says so."""
+        return self.path / "end.json"
 
     def kept(self, job_id: str) -> Path:
         """Where the agent's versions of what was put back are kept, beside this directory and longer than it."""
@@ -173,7 +181,17 @@ def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
 
 def all_job_dirs(jobs_dir: Path) -> list[Path]:
     """Every job directory there is, in use or not."""
-    return sorted(jobs_dir.glob(f"{_LIVE}*"))
+    return [path for path in _named(jobs_dir, _LIVE_NAME) if (path / _LOCK).is_file()]
+
+
+def _named(jobs_dir: Path, name: re.Pattern[str]) -> list[Path]:
+    """Directories of ours by their names, in a fixed order."""
+    try:
+        with os.scandir(jobs_dir) as entries:
+            found = [entry for entry in entries if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(Path(entry.path) for entry in found)
 
 
 def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
@@ -183,20 +201,26 @@ def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
     """
     if not jobs_dir.is_dir():
         return []
-    found = []
     try:
         home = private_folder(jobs_dir, "PI_JOBS_DIR")
         with FileLock(home / _GATE, timeout=_GATE_S, thread_local=False):
-            for path in all_job_dirs(home):
-                lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
-                with contextlib.suppress(Timeout):
-                    lock.acquire()
-                    found.append(JobDir(path, (os.geteuid(), os.getegid()), lock))
-        for path in home.glob(f"{_GONE}*"):
-            _remove_tree(path)
+            found = [taken for path in all_job_dirs(home) if (taken := _taken(path)) is not None]
     except (Timeout, OSError, DispatchError) as error:
         log().warning("job_dirs_unreadable", cause=type(error).__name__)
+        return []
+    for path in _named(home, _GONE_NAME):
+        _remove_tree(path)
     return found
+
+
+def _taken(path: Path) -> JobDir | None:
+    """The directory at `path` with its lock, `None` while its program lives or where it cannot be locked."""
+    lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return None
+    return JobDir(path, (os.geteuid(), os.getegid()), lock)
 
 
 def release_job_dir(job_dir: JobDir) -> None:
@@ -219,13 +243,10 @@ def remove_old_kept(jobs_dir: Path, now: datetime, days: int) -> None:
     if days == 0:
         return
     oldest = now.timestamp() - days * 86400
-    try:
-        old = [path for path in jobs_dir.glob(f"{_KEPT}*") if path.lstat().st_mtime < oldest]
-    except OSError as error:
-        log().warning("job_dirs_unreadable", cause=type(error).__name__)
-        return
-    for path in old:
-        _remove_tree(path)
+    for path in _named(jobs_dir, _KEPT_NAME):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime < oldest:
+                _remove_tree(path)
 
 
 def _remove_tree(path: Path) -> None:

@@ -4,12 +4,17 @@ https://py-filelock.readthedocs.io/
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from pidispatch.values.errors import InfraError
 from pidispatch.workspace.jobdir import private_folder
+
+_GATE = ".gate"
+#: Seconds to wait at the gate, which is never held for longer than a look around.
+_GATE_S = 30.0
 
 
 def try_lock(path: Path) -> FileLock | None:
@@ -22,20 +27,55 @@ def try_lock(path: Path) -> FileLock | None:
     return lock
 
 
+def overlap(one: Path, other: Path) -> bool:
+    """Whether one of two folders lies in the other, or both are the same."""
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
 def hold_folder(state_dir: Path, folder: Path) -> FileLock:
     """The lock of an operator's folder, which one run at a time may hold; `folder` has its links resolved.
 
-    Raises `InfraError` (cause `folder-busy`) while another run works there.
+    A folder that lies in another one, or around it, is held with it: an agent in the outer one could rewrite the inner
+    one's repository. Raises `InfraError` (cause `folder-busy`) while another run works there.
     """
     locks = private_folder(private_folder(state_dir, "PI_STATE_DIR") / "locks", "PI_STATE_DIR")
-    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     try:
-        lock = try_lock(locks / f"folder-{name}.lock")
+        with FileLock(locks / _GATE, timeout=_GATE_S, thread_local=False):
+            return _hold(locks, folder)
+    except Timeout:
+        raise InfraError(f"{locks / _GATE} stays locked by another process", "folder-lock") from None
     except OSError as error:
         raise InfraError(f"the lock of the folder cannot be taken: {error.strerror}", "folder-lock") from None
-    if lock is None:
-        raise InfraError(
-            f"another run works in {folder.name!r}; two at a time would spoil each other's work. Wait for its end",
-            "folder-busy",
-        )
-    return lock
+
+
+def _hold(locks: Path, folder: Path) -> FileLock:
+    facts = folder.stat()
+    # By what it is: a folder can be mounted at a second place.
+    name = hashlib.sha256(f"{facts.st_dev}:{facts.st_ino}".encode()).hexdigest()[:16]
+    own = locks / f"folder-{name}.lock"
+    for path in locks.glob("folder-*.lock"):
+        if path == own or not overlap(_place(path), folder):
+            continue
+        if (lock := try_lock(path)) is None:
+            raise _busy(_place(path))
+        lock.release()
+    held = try_lock(own)
+    if held is None:
+        raise _busy(folder)
+    own.with_suffix(".path").write_bytes(os.fsencode(folder))
+    return held
+
+
+def _place(lock: Path) -> Path:
+    """The folder that a lock is of, as its holder wrote it down."""
+    try:
+        return Path(os.fsdecode(lock.with_suffix(".path").read_bytes()) or "/nonexistent")
+    except FileNotFoundError:
+        return Path("/nonexistent")
+
+
+def _busy(folder: Path) -> InfraError:
+    return InfraError(
+        f"another run works in {folder.name!r}; two at a time would spoil each other's work. Wait for its end",
+        "folder-busy",
+    )

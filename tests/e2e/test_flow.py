@@ -34,7 +34,7 @@ def test_a_flow_of_the_commit_is_followed(stage: Stage, repository: Repository) 
     ran = stage.run_job(repository.path, "skillecho", "--flow", "fix", "--force")
 
     assert (ran.code, ran.document["flow"]) == (0, "fix"), ran
-    assert "1 skills of .pi" in ran.err
+    assert "flows of .pi: fix" in ran.err
     request = told(stage)
     assert "Always mend the cause" in request
     assert "wages" not in request
@@ -58,7 +58,7 @@ def test_a_flow_of_the_workspace_alone_is_refused(stage: Stage, repository: Repo
     ran = stage.run_job(repository.path, "skillecho", "--flow", "fix", "--force")
 
     assert (ran.code, ran.document["reason"], ran.document["cause"]) == (2, "config-refused", "flow-missing"), ran
-    assert "it holds: none" in ran.document["why"]
+    assert "it holds no flow" in ran.document["why"]
     assert stage.requests() == 0
 
 

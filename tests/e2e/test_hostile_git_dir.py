@@ -84,6 +84,24 @@ def test_a_git_file_that_an_agent_leaves_is_taken_away_and_said(hostile: Hostile
     assert spring(GITFILE, hostile.path, hostile.marks), "the trap would not have sprung for anyone"
 
 
+@pytest.mark.parametrize("hostile", [GITFILE, DEAD[1]], indirect=True, ids=lambda trap: trap.name)
+def test_a_git_directory_that_an_agent_took_away_is_made_good_after_kill_9(
+    hostile: Hostile, stage: Stage, repository: Repository
+) -> None:
+    [trap] = hostile.traps
+    process, _container = start_until(stage, hostile.path, "plantandsleep", "turn 2:")
+    process.kill()
+    process.communicate(timeout=30)
+    ran = stage.run_job(repository.path, "say")
+
+    assert ran.code == 0, ran
+    assert "was broken off; it is settled now; put back in its git directory: " in ran.err
+    assert hostile.fired() == set()
+    assert not spring(trap, hostile.path, hostile.marks)
+    plant(trap, hostile.path, hostile.marks)
+    assert spring(trap, hostile.path, hostile.marks), "the trap would not have sprung for anyone"
+
+
 @pytest.mark.parametrize("hostile", [ALTERNATES], indirect=True, ids=lambda trap: trap.name)
 def test_objects_elsewhere_that_an_agent_names_are_not_read(hostile: Hostile, stage: Stage) -> None:
     ran = stage.run_job(hostile.path, "plant")

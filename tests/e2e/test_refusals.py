@@ -93,10 +93,16 @@ def test_a_logs_folder_that_is_none(stage: Stage, repository: Repository) -> Non
     ran = stage.run_job(repository.path, "edit", PI_LOGS_DIR=str(stage.home / "logs"))
     assert (ran.code, ran.document["reason"], ran.document["cause"]) == (1, "infra", "logs-dir")
     assert "PI_LOGS_DIR" in ran.document["why"]
+    assert "with PI_LOGS_DIR" in ran.document["remedy"]
     assert ran.document["record"] is None
     assert ran.document["exitCode"] is None
     assert "checked" not in ran.err
     assert stage.requests() == 0
+
+
+def test_a_folder_around_what_steers_the_run(stage: Stage, repository: Repository) -> None:
+    ran = stage.run_job(repository.path, "edit", PI_EGRESS_DIR=str(repository.path / "egress"))
+    assert_refused(stage, ran, "config-refused", "folder-overlap", "'site' and PI_EGRESS_DIR=")
 
 
 def test_a_second_run_in_the_same_folder(stage: Stage, repository: Repository) -> None:
@@ -106,6 +112,7 @@ def test_a_second_run_in_the_same_folder(stage: Stage, repository: Repository) -
         second = stage.run_job(repository.path, "edit")
         assert (second.code, second.document["reason"], second.document["cause"]) == (1, "infra", "folder-busy")
         assert "another run works in 'site'" in second.document["why"]
+        assert second.document["remedy"] == "Wait for its end, then run again."
         assert stage.requests() == 1
         assert json.loads(Path(second.document["record"]).read_text())["cause"] == "folder-busy"
     finally:
@@ -145,6 +152,7 @@ def test_a_folder_that_belongs_to_root(stage: Stage, repository: Repository) -> 
     assert_refused(stage, ran, "job-user-unmappable", "folder-owned-by-root", "chown")
 
 
+@pytest.mark.example("ch3 E5", "an absent image is refused before anything is made or spent, and is not pulled")
 def test_an_image_that_is_not_there(stage: Stage, repository: Repository) -> None:
     ran = stage.run_job(repository.path, "edit", "--image", "pi-job:nowhere")
     assert_refused(stage, ran, "job-image-missing", None, "pi-job:nowhere", "pi-dispatch image build")
@@ -185,6 +193,7 @@ def test_an_overlay_with_more_than_a_model_list(stage: Stage, repository: Reposi
     assert_refused(stage, ran, "config-refused", "overlay-not-served", "'extensions'")
 
 
+@pytest.mark.example("ch3 E5", "an engine that does not answer is a fault and no refusal; nothing is reserved")
 def test_an_engine_that_does_not_answer(stage: Stage, repository: Repository) -> None:
     ran = stage.run_job(repository.path, "edit", DOCKER_HOST=f"unix://{stage.home}/nowhere.sock")
 
@@ -229,4 +238,6 @@ def test_a_workspace_that_the_job_may_not_write(stage: Stage, repository: Reposi
     ran = stage.run_job(repository.path, "edit")
 
     assert (ran.code, ran.document["reason"]) == (2, "workspace-not-writable"), ran
+    assert "Give the folder to" in ran.document["remedy"]
+    assert json.loads(Path(ran.document["record"]).read_text())["reason"] == "workspace-not-writable"
     assert stage.requests() == 0

@@ -1,8 +1,10 @@
 """A program that is killed: what it left is settled by the next run, and nothing that was paid for is forgotten."""
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import docker
@@ -64,6 +66,48 @@ def test_a_run_that_ended_while_nobody_watched_gets_its_true_record(
     assert left_of(engine, left) == []
 
 
+def test_a_record_that_cannot_be_written_is_written_by_the_next_start(
+    stage: Stage, repository: Repository, engine: docker.DockerClient
+) -> None:
+    """An agent can fill the disk, and an operator move a folder; a run that was paid for keeps its true end."""
+    logs = stage.home / ".pi-dispatch" / "logs"
+    process = stage.start_job(repository.path, "sleepy")
+    await_line(process, "turn 1:")
+    logs.rename(stage.home / "moved")
+    logs.touch()
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    ran = Ran(process.returncode, out, err)
+
+    assert (ran.code, ran.document["reason"], ran.document["record"]) == (2, "worker-abort", None), ran
+    assert "the record of this run could not be written" in ran.err
+    assert left_of(engine, f"pi-job-{ran.document['jobId']}") == []
+    logs.unlink()
+    (stage.home / "moved").rename(logs)
+    other = stage.run_job(make_repository(stage.home / "other").path, "edit")
+    assert other.code == 0, other
+    record = only_record(stage, other.document["jobId"])
+    known = {key: ran.document[key] for key in record}
+    assert record | {"endedAt": None, "changed": None} == known | {"endedAt": None, "changed": None}
+    assert os.listdir(stage.home / "jobs") == [".gate"]
+
+
+def test_signals_that_go_on_cost_no_record(stage: Stage, repository: Repository) -> None:
+    process = stage.start_job(repository.path, "sleepy")
+    await_line(process, "turn 1:")
+    ended = False
+    while not ended:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.01)
+            ended = True
+    process.communicate(timeout=30)
+
+    [record] = (stage.home / ".pi-dispatch" / "logs").iterdir()
+    assert json.loads(record.read_text())["reason"] == "worker-abort"
+    assert os.listdir(stage.home / "jobs") == [".gate"]
+
+
 #: Works until it is ended where the folder says so, and otherwise ends at once by itself.
 STUB = """#!/bin/sh
 echo at work
@@ -98,6 +142,7 @@ def test_an_engine_that_stops_under_a_run(tmp_path: Path) -> None:
         settled = program.run_job(repository.path)
 
         assert (lost.code, lost.document["reason"]) == (1, "container-detached"), lost
+        assert "the next pi-dispatch run settles" in lost.document["remedy"]
         assert json.loads(Path(lost.document["record"]).read_text())["budgetReserved"] is True
         assert (waiting.code, waiting.document["cause"]) == (1, "unsettled"), waiting
         assert "was broken off and is not settled" in waiting.document["why"]

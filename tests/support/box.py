@@ -11,7 +11,7 @@ import pytest
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.images import build_image, pack
-from pidispatch.box.run import ContainerEnd, Neighbour, Sink, run_container
+from pidispatch.box.run import ContainerEnd, Hooks, Neighbour, run_container
 from pidispatch.box.spec import ContainerSpec
 from pidispatch.config.clock import SystemClock
 from pidispatch.values.limits import Limits
@@ -64,11 +64,11 @@ class Box:
         spec: ContainerSpec,
         abort: Abort | None = None,
         neighbour: Neighbour | None = None,
-        sink: Sink | None = None,
+        hooks: Hooks | None = None,
     ) -> ContainerEnd:
         """Run it; `started` is set once it runs."""
         return run_container(
-            self.engine, spec, neighbour, abort=abort or Abort(), progress=self._tell, clock=SystemClock(), sink=sink
+            self.engine, spec, neighbour, abort=abort or Abort(), progress=self._tell, clock=SystemClock(), hooks=hooks
         )
 
     def _tell(self, progress: Progress) -> None:

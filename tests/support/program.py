@@ -131,7 +131,7 @@ class Stage(Program):
         """What the program runs a job with, inside of this process and with other limits."""
         environ = self.environment()
         settings = Settings.model_validate({name: value for name, value in environ.items() if name.startswith("PI_")})
-        return Attempt(settings, lambda: Engine(client), limits, SystemClock(), environ)
+        return Attempt(settings, lambda: Engine(client), lambda *_: None, limits, SystemClock(), environ)
 
     def requests(self) -> int:
         """How many requests of this stage reached the model: the proof of what was spent."""

@@ -14,7 +14,7 @@ from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine, State
 from pidispatch.box.faults import never_started
 from pidispatch.box.images import build_image, pack
-from pidispatch.box.run import ContainerEnd, Neighbour
+from pidispatch.box.run import ContainerEnd, Hooks, Neighbour
 from pidispatch.box.spec import BoxMount, create_arguments
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
@@ -73,7 +73,7 @@ def test_a_polite_stop_and_one_that_is_not_heard(box: Box) -> None:
                 abort.set(AbortReason.SHUTDOWN)
 
         spec = box.spec(image, Limits(stop_grace_s=1))
-        end = box.run(spec, abort, sink=stop_once_ready)
+        end = box.run(spec, abort, hooks=Hooks(sink=stop_once_ready))
 
         assert (end.code, end.aborted, end.tail) == (code, AbortReason.SHUTDOWN, tail)
         assert said.decode() == tail

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import docker.errors
 import pytest
 import requests
 
@@ -13,6 +14,8 @@ from pidispatch.box.faults import describe
 from pidispatch.box.spec import IMAGE_USER, BoxMount, ContainerSpec
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
+from pidispatch.values.outcome import Refused
+from pidispatch.values.reason import Reason
 
 NOWHERE = "tcp://127.0.0.1:1"
 
@@ -91,3 +94,25 @@ def test_a_fault_is_described_without_the_request_in_it() -> None:
     error = docker.errors.APIError("env ANTHROPIC_API_KEY=secret", response=answer, explanation="/home/alice is busy")
 
     assert describe(error) == "APIError 409 /home/[redacted] is busy"
+
+
+class AbsentImages:
+    """Stands where the SDK keeps images: there is none, and nobody may fetch one."""
+
+    def get(self, reference: str) -> None:
+        """Not there."""
+        raise docker.errors.ImageNotFound(f"no {reference}")
+
+    def pull(self, *_: object) -> None:
+        """A name with a mistake in it would run a stranger's image."""
+        raise AssertionError("an image was pulled")
+
+
+@pytest.mark.example("ch3 E5", "looking for an image never fetches it")
+def test_an_absent_image_is_refused_and_never_pulled() -> None:
+    class Client:
+        images = AbsentImages()
+
+    found = Engine(Client()).image("pi-job:nowhere")  # type: ignore[arg-type]
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.JOB_IMAGE_MISSING

@@ -1,5 +1,6 @@
 """The verb `run`: what it makes of its arguments, what it prints where, and what a signal does."""
 
+import contextlib
 import json
 import os
 import signal
@@ -14,10 +15,12 @@ from rich.console import Console
 from pidispatch.box.abort import Abort
 from pidispatch.cli import run as run_module
 from pidispatch.cli.main import _run
-from pidispatch.cli.run import _signals, as_document
+from pidispatch.cli.run import Kept, _signals, as_document
+from pidispatch.config.host import host_name
 from pidispatch.config.settings import Settings
 from pidispatch.values import names
 from pidispatch.values.change import Change
+from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
@@ -34,9 +37,13 @@ class Attempts:
         self.outcome: Outcome = Completed()
         self.jobs: list[Job] = []
 
-    def __call__(self, job: Job, settings: Settings, notes: Console) -> Result:
+    def __call__(self, job: Job, settings: Settings, notes: Console, kept: Kept) -> Result:
         self.jobs.append(job)
-        return Result.begin(NOW, job.provider or settings.provider, job.model or settings.model).ending(self.outcome)
+        result = Result.begin(NOW, job.provider or settings.provider, job.model or settings.model).ending(self.outcome)
+        # Told by `kept` itself, as everyone who finishes an attempt does.
+        with contextlib.suppress(InfraError):
+            kept(job, result)
+        return result
 
 
 @pytest.fixture
@@ -123,7 +130,7 @@ def test_a_bound_that_nothing_enforces_is_refused_before_anything_is_tried(
     assert attempts.jobs == []
     assert f"unset {variable}" in capsys.readouterr().err
     monkeypatch.setenv(variable, "")
-    assert _run(["run", ".", "--task", "x"]) == 0
+    assert _run(["run", ".", "--task", "x"]) == (2 if variable.endswith("_FILE") else 0)
 
 
 def test_an_empty_option_is_left_open(attempts: Attempts) -> None:
@@ -187,8 +194,8 @@ def test_json_holds_the_records_keys_as_they_are() -> None:
     result = Result.begin(NOW, "p", "m").model_copy(
         update={"outcome": Completed(), "change": change, "diff": "+x", "outbox_files": 2}
     )
-    record = RunRecord.of(job, result, "host")
-    document = as_document(record, result, Path("/logs/local-1.json"))
+    record = RunRecord.of(job, result, host_name())
+    document = as_document(job, result, Path("/logs/local-1.json"))
     keys = record.model_dump(mode="json")
     assert {key: document[key] for key in keys} == keys
     assert set(document) - set(keys) == {
@@ -218,7 +225,7 @@ def test_json_says_why_and_what_to_do(outcome: Outcome, why: str, remedy: str) -
     job = Job(id="local-1", folder=Path("/srv/folder"), task="x")
     result = Result.begin(NOW, "p", "m").ending(outcome)
     result = result.model_copy(update={"telemetry": Telemetry(message="said")})
-    document = as_document(RunRecord.of(job, result, "host"), result, None)
+    document = as_document(job, result, None)
     assert (document["why"], document["remedy"], document["message"]) == (why, remedy, "said")
 
 

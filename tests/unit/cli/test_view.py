@@ -1,6 +1,10 @@
 """What a person sees: plain words, escaped, with nothing of a run's text read as markup."""
 
+import contextlib
 import io
+import os
+import pty
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +16,10 @@ from pidispatch.cli.view import (
     DIFF_LINES,
     FILE_LINES,
     STAT_MARKS,
+    QuietConsole,
     error_console,
     money,
+    note,
     progress_view,
     say,
     say_settled,
@@ -229,10 +235,15 @@ def test_a_run_without_a_record_names_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restored", "end"), [((), "it is settled now"), ((".git/config",), "put back in its git directory: .git/config")]
+    ("restored", "replaced", "end"),
+    [
+        ((), False, "it is settled now"),
+        ((".git/config",), False, ": .git/config; what stood there until now is kept in /jobs/kept-1"),
+        ((), True, "look at its .git/config and .git/hooks before you use git in it"),
+    ],
 )
-def test_a_settled_run_is_told(restored: tuple[str, ...], end: str) -> None:
-    told = say_settled("local-1", "local:site", restored)
+def test_a_settled_run_is_told(restored: tuple[str, ...], replaced: bool, end: str) -> None:
+    told = say_settled("local-1", "local:site", restored, Path("/jobs/kept-1"), replaced=replaced)
     assert told.startswith("the earlier run local-1 (local:site) was broken off; it is settled now")
     assert told.endswith(end)
 
@@ -297,3 +308,48 @@ def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     error_console().print("note")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "note\n")
+
+
+@pytest.mark.parametrize("way", ["full", "no reader", "closed"])
+def test_a_stream_that_fails_takes_nothing_with_it(way: str) -> None:
+    if way == "full":
+        writer = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, writer = os.pipe()
+        os.close(reader)
+    stream = os.fdopen(writer, "w")
+    if way == "closed":
+        stream.close()
+    console = QuietConsole(file=stream)
+    with progress_view(console) as sink:
+        for progress, _ in PROGRESS:
+            sink(progress)
+    note(console, "a note")
+    show_result(console, JOB, result(Completed()), RECORD)
+
+    assert console.quiet
+    with contextlib.suppress(OSError):
+        stream.close()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_terminal_that_is_closed_in_the_middle_takes_nothing_with_it() -> None:
+    controller, terminal = pty.openpty()
+    stream = os.fdopen(terminal, "w")
+    console = QuietConsole(file=stream)
+    assert console.is_terminal
+    with progress_view(console) as sink:
+        sink(CheckPassed(name="folder"))
+        os.close(controller)
+        # What is under way goes on, and so does what comes after.
+        sink(TurnEnded(turns=3, tokens=1))
+        sink(CheckPassed(name="image"))
+        during = sys.stdout
+    note(console, "a note")
+    show_result(console, JOB, result(Completed()), RECORD)
+
+    assert console.quiet
+    # The status had put itself in the place of standard output.
+    assert sys.stdout is not during
+    with contextlib.suppress(OSError):
+        stream.close()

@@ -39,7 +39,7 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_MAX_TURNS": 30,
         "PI_MAX_TOKENS": None,
         "PI_JOB_IMAGE": "pi-job:latest",
-        "PI_JOBS_DIR": Path(f"/somewhere/pi-dispatch-{os.getuid()}/jobs"),
+        "PI_JOBS_DIR": tmp_path / ".pi-dispatch" / "jobs",
         "PI_STATE_DIR": tmp_path / ".pi-dispatch",
         "PI_LOGS_DIR": tmp_path / ".pi-dispatch" / "logs",
         "PI_LOG_RETENTION_DAYS": 30,
@@ -190,7 +190,13 @@ def test_bounds_that_nothing_enforces_are_named_together() -> None:
 
 def test_a_bound_of_later_versions_is_no_setting_of_this_one() -> None:
     assert not {*names.UNSERVED_BOUNDS} & {*FIELDS}
-    refuse_unserved_bounds(dict.fromkeys(names.UNSERVED_BOUNDS, ""))
+    refuse_unserved_bounds(dict.fromkeys(set(names.UNSERVED_BOUNDS) - names.UNSERVED_FILES, ""))
+
+
+@pytest.mark.parametrize("variable", sorted(names.UNSERVED_FILES))
+def test_an_empty_name_of_a_file_of_bounds_is_a_value_too(variable: str) -> None:
+    with pytest.raises(ConfigError, match=variable):
+        refuse_unserved_bounds({variable: ""})
 
 
 def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_settings_are_the_same_for_every_account_and_machine(tmp_path: Path, mon
     monkeypatch.setattr("os.getuid", lambda: 4242)
     monkeypatch.setenv("PI_MAX_TURNS", "7")
     assert docs.settings_page() == here
-    assert "`<tmp>/pi-dispatch-<uid>/jobs`" in here
+    assert "`~/.pi-dispatch/jobs`" in here
     assert "`~/.pi-dispatch`" in here
 
 
@@ -56,7 +56,12 @@ def test_every_abort_and_every_failure_is_in_the_tables() -> None:
     for abort in AbortReason:
         assert f"| `{abort.value}` |" in page
     failed = {reason for reason in Reason if isinstance(docs.outcome_of(reason), InfraFailed)}
-    assert failed == {Reason.INFRA, Reason.CONTAINER_NEVER_STARTED, Reason.CONTAINER_DETACHED}
+    assert failed == {
+        Reason.INFRA,
+        Reason.CONTAINER_NEVER_STARTED,
+        Reason.CONTAINER_DETACHED,
+        Reason.WORKER_LOST,
+    }
     assert {recorded_outcome(docs.outcome_of(reason)) for reason in Reason} == {"policy", "failed"}
 
 

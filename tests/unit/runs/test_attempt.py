@@ -14,7 +14,7 @@ from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import InfraFailed, Refused
+from pidispatch.values.outcome import Completed, InfraFailed, Refused
 from pidispatch.values.progress import CheckPassed, Progress, Stopping
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result
@@ -30,7 +30,7 @@ def no_engine() -> Engine:
 
 def run(folder: Path, settings: Settings | None = None) -> tuple[Result, list[Progress]]:
     told: list[Progress] = []
-    one = Attempt(settings or Settings(), no_engine, Limits(), SystemClock(), {})
+    one = Attempt(settings or Settings(), no_engine, lambda *_: None, Limits(), SystemClock(), {})
     return one(Job(id="local-1", folder=folder, task="x"), told.append, Abort()), told
 
 
@@ -59,7 +59,7 @@ def test_an_overlay_that_is_not_served_is_refused_before_the_engine_too(reposito
 def test_an_engine_that_does_not_answer_spent_nothing(repository: Repository) -> None:
     result, told = run(repository.path)
 
-    assert result.outcome == InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED, detail="nobody answers")
+    assert result.outcome == InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED, detail="nobody answers", remedy=None)
     assert [progress.name for progress in told if hasattr(progress, "name")] == ["records", "folder"]
     assert result.exit_code is None
 
@@ -108,7 +108,7 @@ def test_our_own_mistake_costs_no_record(
 
     assert isinstance(result.outcome, InfraFailed)
     assert result.outcome.cause == "internal-error"
-    assert result.spent is True
+    assert result.spent is None
     said = "".join(capsys.readouterr())
     assert "attempt_broke" in said
     assert "private" not in said
@@ -125,3 +125,52 @@ def test_a_sink_that_fails_is_not_heard_of_again(fault: BaseException) -> None:
     step = Stopping(reason="shutdown")
     attempt._never_failing(gone)(step)
     assert heard == [step]
+
+
+def test_the_result_is_kept_before_anything_is_cleaned_up(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def ended(site: Site) -> Result:
+        site.cleanup.callback(lambda: seen.append("cleaned up"))
+        return Result.begin(SystemClock().now(), "p", "m").ending(Completed())
+
+    monkeypatch.setattr(attempt, "_ended", ended)
+    one = Attempt(Settings(), no_engine, lambda *_: seen.append("kept"), Limits(), SystemClock(), {})
+    one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
+    assert seen == ["kept", "cleaned up"]
+
+
+@pytest.mark.parametrize(("spent", "settled"), [(True, False), (False, True)])
+def test_what_cannot_be_kept_leaves_everything_for_the_next_start(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, spent: bool, settled: bool
+) -> None:
+    sites: list[Site] = []
+
+    def ended(site: Site) -> Result:
+        site.spent = spent
+        sites.append(site)
+        return Result.begin(SystemClock().now(), "p", "m").ending(Completed())
+
+    def full(*_: object) -> None:
+        raise InfraError("no space", "record-unwritable")
+
+    monkeypatch.setattr(attempt, "_ended", ended)
+    one = Attempt(Settings(), no_engine, full, Limits(), SystemClock(), {})
+    result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
+    assert isinstance(result.outcome, Completed)
+    assert sites[0].settled is settled
+
+
+def test_a_fault_of_the_clean_up_changes_no_result(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(site: Site) -> Result:
+        site.cleanup.callback(lambda: 1 // 0)
+        return Result.begin(SystemClock().now(), "p", "m").ending(Completed())
+
+    monkeypatch.setattr(attempt, "_ended", ended)
+    result, _ = run(repository.path)
+    assert isinstance(result.outcome, Completed)
+    assert "clean_up_failed" in "".join(capsys.readouterr())

@@ -6,6 +6,7 @@ import pytest
 
 from pidispatch.box.run import ContainerEnd
 from pidispatch.runs.classify import classify, classify_error, exit_code
+from pidispatch.values.cause import remedy_of
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
@@ -88,14 +89,14 @@ def test_other_ends() -> None:
 
 def test_errors_before_the_container() -> None:
     refused = classify_error(ConfigError("no", "worktree"))
-    assert refused == Refused(reason=Reason.CONFIG_REFUSED, cause="worktree", detail="no")
+    assert refused == Refused(reason=Reason.CONFIG_REFUSED, cause="worktree", detail="no", remedy=remedy_of("worktree"))
     unborn = classify_error(ConfigError("no", "no-commit"))
     assert isinstance(unborn, Refused)
     assert unborn.reason is Reason.LOCAL_FOLDER_NO_COMMIT
     silent = classify_error(InfraError("down", "container-never-started"))
     assert silent == InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED, detail="down")
     broken = classify_error(InfraError("slow", "timeout"))
-    assert broken == InfraFailed(reason=Reason.INFRA, cause="timeout", detail="slow")
+    assert broken == InfraFailed(reason=Reason.INFRA, cause="timeout", detail="slow", remedy=remedy_of("timeout"))
 
 
 def test_exit_codes() -> None:

@@ -41,8 +41,8 @@ REFUSALS: list[tuple[Reason, dict[str, object]]] = [
     (Reason.PROVIDER_UNCONFIGURED, {"event": "refused_provider_unconfigured", "provider": "anthropic"}),
     (Reason.EGRESS_PROXY_MISSING, {"event": "refused_egress_proxy_missing", "proxy": "gate"}),
     (Reason.EGRESS_PROXY_STOPPED, {"event": "refused_egress_proxy_stopped", "proxy": "gate"}),
-    (Reason.CONFIG_REFUSED, {"event": "refused_config", "reason": "config-refused", "cause": "c"}),
-    (Reason.PI_TOO_LARGE, {"event": "refused_config", "reason": "pi-too-large", "cause": "c"}),
+    (Reason.CONFIG_REFUSED, {"event": "refused_config", "kind": "local", "reason": "config-refused", "cause": "c"}),
+    (Reason.PI_TOO_LARGE, {"event": "refused_config", "kind": "local", "reason": "pi-too-large", "cause": "c"}),
 ]
 
 

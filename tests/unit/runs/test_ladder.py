@@ -11,7 +11,7 @@ from pidispatch.box.engine import EngineFacts, ImageFacts
 from pidispatch.runs.ladder import LADDER, Step, climb
 from pidispatch.runs.note import AttemptNote, write_note
 from pidispatch.runs.site import Site
-from pidispatch.values.errors import InfraError
+from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed
@@ -106,6 +106,7 @@ def note_of(folder: Path) -> AttemptNote:
     return AttemptNote(
         job=Job(id="local-9", folder=folder, task="x"),
         folder=folder,
+        inode=folder.stat().st_ino,
         provider="anthropic",
         model="m",
         image_digest="sha256:1",
@@ -113,23 +114,19 @@ def note_of(folder: Path) -> AttemptNote:
         engine="e",
         container="pi-job-local-9",
         neighbour=None,
+        deployment="0" * 16,
     )
 
 
-@pytest.mark.parametrize(
-    ("forges", "kind", "refused"), [(None, "local", False), (frozenset({"github"}), "local", False)]
-)
-def test_an_image_for_forges_serves_local_jobs(
-    tmp_path: Path, forges: frozenset[str] | None, kind: str, refused: bool
-) -> None:
+def test_an_image_for_forges_serves_local_jobs(tmp_path: Path) -> None:
     class OneImage:
         def image(self, _reference: str) -> ImageFacts:
-            return ImageFacts(digest="sha256:1", capabilities=frozenset(), forges=forges)
+            return ImageFacts(digest="sha256:1", capabilities=frozenset(), forges=frozenset({"github"}))
 
     place = Place(tmp_path)
     place.site.engine = OneImage()  # type: ignore[assignment]
-    assert place.site.job.kind == kind
-    assert isinstance(STEPS["image"].take(place.site), Refused) is refused
+    assert STEPS["image"].take(place.site) == "pi-job:latest"
+    assert place.site.image.digest == "sha256:1"
 
 
 def test_a_root_folder_is_refused_before_the_image_is_looked_for(
@@ -188,3 +185,18 @@ def test_an_open_network_asks_the_engine_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path, PI_EGRESS="0")
     assert STEPS["egress"].take(place.site) is None
     assert place.site.neighbour is None
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["PI_JOBS_DIR", "PI_STATE_DIR", "PI_LOGS_DIR", "PI_EGRESS_DIR", "PI_CODING_AGENT_DIR", "PI_GLOBAL_PI_DIR"],
+)
+@pytest.mark.parametrize("place", ["site/own", "site", "."])
+def test_a_folder_that_meets_one_of_our_own_is_refused(tmp_path: Path, variable: str, place: str) -> None:
+    repository = make_repository(tmp_path / "site")
+    own = {name: str(tmp_path / "beside" / name) for name in ("PI_JOBS_DIR", "PI_STATE_DIR", "PI_LOGS_DIR")}
+    (tmp_path / place).mkdir(exist_ok=True)
+    site = Place(repository.path, None, **own | {variable: str(tmp_path / place)}).site
+    with pytest.raises(ConfigError, match=f"'site' and {variable}=") as caught:
+        STEPS["folder"].take(site)
+    assert caught.value.cause == "folder-overlap"

@@ -10,13 +10,13 @@ from pidispatch.box.engine import Engine
 from pidispatch.box.leftover import Leftover
 from pidispatch.box.run import ContainerEnd
 from pidispatch.config.settings import Settings
-from pidispatch.runs.note import AttemptNote, write_note
+from pidispatch.runs.note import AttemptNote, EndNote, read_end, reserve_end, write_end, write_note
 from pidispatch.runs.sweep import Swept, _result, sweep
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Completed, InfraFailed, Refused
-from pidispatch.values.reason import Reason
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
+from pidispatch.values.reason import AbortReason, Reason, RunnerReason
 from pidispatch.workspace.jobdir import JobDir, make_job_dir, release_job_dir
 from pidispatch.workspace.locks import hold_folder
 from tests.support.clock import FakeClock
@@ -29,6 +29,7 @@ def note(folder: Path) -> AttemptNote:
     return AttemptNote(
         job=Job(id="local-9", folder=folder, task="x"),
         folder=folder,
+        inode=folder.stat().st_ino,
         provider="anthropic",
         model="m",
         image_digest="sha256:1",
@@ -36,6 +37,7 @@ def note(folder: Path) -> AttemptNote:
         engine="e",
         container="pi-job-local-9",
         neighbour=None,
+        deployment="0" * 16,
     )
 
 
@@ -116,7 +118,7 @@ def test_a_note_that_cannot_be_read_is_told_and_stays(host: Host) -> None:
 
 def test_a_start_removes_records_and_kept_versions_that_are_old(host: Host) -> None:
     old, new = NOW.timestamp() - 31 * 86400, NOW.timestamp() - 29 * 86400
-    names = ["logs/a.json", "logs/a.log", "jobs/kept-a/config"]
+    names = ["logs/a.json", "logs/a.log", f"jobs/kept-local-{'0' * 16}/config"]
     for name in names:
         path = host.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,25 +134,59 @@ def test_a_start_removes_records_and_kept_versions_that_are_old(host: Host) -> N
     assert not any((host.path / name).exists() for name in names)
 
 
-def leftover(code: int, tail: str = "", *, started: bool = True, by_itself: bool = True) -> Leftover:
-    return Leftover(started=started, by_itself=by_itself, end=ContainerEnd(code=code, tail=tail))
+def ended(code: int, tail: str = "", *, cut_off: bool = False, aborted: AbortReason | None = None) -> EndNote:
+    return EndNote(end=ContainerEnd(code=code, tail=tail, aborted=aborted), cut_off=cut_off)
+
+
+LOST = InfraFailed(reason=Reason.WORKER_LOST)
+NEVER = InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED)
+STOPPED = Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN)
 
 
 @pytest.mark.parametrize(
-    ("left", "outcome", "spent"),
+    ("end", "outcome"),
     [
-        (leftover(0, EXIT % 0), Completed(), True),
-        (leftover(2, EXIT % 2), Refused, True),
-        (leftover(0), InfraFailed(reason=Reason.WORKER_LOST), True),
-        (leftover(0, EXIT % 0, by_itself=False), InfraFailed(reason=Reason.WORKER_LOST), True),
-        (leftover(0, started=False), InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED), False),
-        (None, InfraFailed(reason=Reason.WORKER_LOST), True),
+        (ended(0, EXIT % 0), Completed()),
+        (ended(2, EXIT % 2), Refused(reason=Reason.RUNNER_POLICY, cause="stop", detail=RunnerReason.STOP.meaning)),
+        (ended(137, EXIT % 1, aborted=AbortReason.SHUTDOWN), STOPPED),
+        (ended(137, aborted=AbortReason.SHUTDOWN), STOPPED),
+        (ended(0), LOST),
+        (ended(0, EXIT % 0, cut_off=True), LOST),
     ],
 )
-def test_what_is_known_of_it_is_recorded_and_what_may_have_run_counts_as_spent(
-    left: Leftover | None, outcome: object, spent: bool, tmp_path: Path
+def test_a_kept_end_is_the_true_one(end: EndNote, outcome: Outcome, tmp_path: Path) -> None:
+    result = _result(note(tmp_path), None, end)
+    assert result.outcome == outcome
+    assert result.spent is True
+    assert result.telemetry.turns == (3 if end.end.tail else None)
+    assert result.exit_code == end.end.code
+
+
+@pytest.mark.parametrize(
+    ("started", "outcome", "spent"), [(False, NEVER, False), (True, LOST, True), (None, LOST, True)]
+)
+def test_without_an_end_what_may_have_run_counts_as_spent(
+    started: bool | None, outcome: Outcome, spent: bool, tmp_path: Path
 ) -> None:
-    result = _result(note(tmp_path), left)
-    assert result.outcome == outcome or (isinstance(outcome, type) and isinstance(result.outcome, outcome))
-    assert result.spent is spent
-    assert result.telemetry.turns == (3 if left and left.end.tail else None)
+    end = ContainerEnd(code=0)
+    left = None if started is None else Leftover(started=started, by_itself=False, end=end)
+    result = _result(note(tmp_path), left, None)
+    assert (result.outcome, result.spent) == (outcome, spent)
+
+
+def test_an_end_finds_its_room_and_is_read_back_whole(tmp_path: Path) -> None:
+    path, end = tmp_path / "end.json", ended(2, "\x00\u202e" * 4096)
+    reserve_end(path)
+    assert read_end(path) is None
+    room = path.stat().st_blocks
+    write_end(path, end)
+    assert read_end(path) == end
+    assert room * 512 >= 100 * 1024
+
+
+def test_an_end_that_cannot_be_kept_is_told_and_ends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_end(tmp_path / "nowhere" / "end.json", ended(0))
+    assert "end_unkept" in "".join(capsys.readouterr())
+    assert read_end(tmp_path / "nowhere" / "end.json") is None

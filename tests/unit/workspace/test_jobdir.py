@@ -385,10 +385,30 @@ def test_what_was_half_removed_is_removed_and_never_settled(jobs: Path) -> None:
     assert os.listdir(jobs) == [".gate"]
 
 
+@pytest.mark.parametrize("name", ["job-board", "job-1234567", "job-12345678.bak", "kept-old", "gone-job-board"])
+def test_what_is_named_otherwise_is_not_ours(jobs: Path, name: str) -> None:
+    used = make_job_dir(jobs, ME)
+    (jobs / name).mkdir()
+    (jobs / name / "mine").touch()
+    os.utime(jobs / name, (1000.0, 1000.0))
+    assert abandoned_job_dirs(jobs) == []
+    remove_old_kept(jobs, datetime.fromtimestamp(10**9, UTC), 1)
+    assert os.listdir(jobs / name) == ["mine"]
+    release_job_dir(used)
+
+
+def test_an_odd_name_hides_no_other(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    release_job_dir(job_dir)
+    (jobs / "job-00000000").touch()
+    (jobs / "job-00000001").mkdir()
+    assert [found.path for found in abandoned_job_dirs(jobs)] == [job_dir.path]
+
+
 def test_what_is_kept_outlives_its_directory_until_it_is_old(jobs: Path) -> None:
     job_dir = make_job_dir(jobs, ME)
-    kept = job_dir.kept("repeat:a:1")
-    assert kept == jobs / "kept-repeat_a_1"
+    assert job_dir.kept("repeat:a:1") == jobs / "kept-repeat_a_1"
+    kept = job_dir.kept(f"local-{'0' * 16}")
     kept.mkdir()
     (kept / "config").touch()
     os.utime(kept, (1000.0, 1000.0))

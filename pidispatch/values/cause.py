@@ -1,0 +1,144 @@
+"""Every fixed word that narrows a reason down, with its meaning and what to do; docs/reference/reasons.md shows it.
+
+The message of a refusal or a fault is more exact, but it is shown once and kept nowhere: of a record only the words
+are left.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Explained(NamedTuple):
+    """What a cause means, and what mends it."""
+
+    meaning: str
+    remedy: str
+
+
+_AGAIN = "Try again; if it stays so, look at the message of the run."
+_OWNER = "Check owner, mode and free space of the folder, then try again."
+_GIT = "Check the repository with: git fsck"
+_LISTS = "pi-dispatch egress up says file, line and entry."
+
+#: Causes of this program's own. The runner's are in `RunnerReason`, those of an abort in `AbortReason`; where nothing
+#: but an exit status is known, the cause is `exit-` and its number.
+CAUSES: Final[dict[str, Explained]] = {
+    "auth-unreadable": Explained("pi's own auth.json cannot be read.", "Check its mode, or set PI_AUTH_FROM_PI=0."),
+    "base-image-missing": Explained("The named base image is not on the engine.", "Fetch it, or leave out --base."),
+    "deployment-id": Explained(
+        "The id of this deployment in PI_STATE_DIR cannot be read or is none.",
+        "Move the file `deployment` away to have a new one made.",
+    ),
+    "desktop-linux-userns": Explained(
+        "Docker Desktop maps users of its own virtual machine.", "Use the distribution's own Docker engine."
+    ),
+    "dirty-tree": Explained(
+        "The folder has uncommitted changes, which the agent's would mix with.",
+        "Commit or stash them (git stash -u), or run with --force: there is no undo.",
+    ),
+    "docker-group": Explained(
+        "The job would run in the group that owns the engine's socket.",
+        "Give the folder, or the account of pi-dispatch, another primary group.",
+    ),
+    "egress-folder": Explained("PI_EGRESS_DIR cannot be used.", "Name a folder of this account's own."),
+    "egress-in-use": Explained("Jobs are connected to the proxy.", "Wait for their end, then call it again."),
+    "egress-lists": Explained("The lists of the proxy cannot be used.", _LISTS),
+    "egress-name-taken": Explained(
+        "A container or network of the proxy's name is not pi-dispatch's.",
+        "Remove it, or name the proxy otherwise with PI_EGRESS_PROXY.",
+    ),
+    "egress-network": Explained("The proxy's network cannot be used.", "pi-dispatch egress down, then up."),
+    "egress-not-up": Explained("The proxy did not come to accept connections.", "Read its log: docker logs NAME"),
+    "flow-missing": Explained(
+        "The commit holds no such flow.", "Commit .pi/skills/NAME/SKILL.md, or name a flow that is there."
+    ),
+    "folder-busy": Explained("Another run works in the folder.", "Wait for its end, then run again."),
+    "folder-lock": Explained("The lock of the folder in PI_STATE_DIR cannot be taken.", _OWNER),
+    "folder-missing": Explained("The folder does not exist or is none.", "Name the folder of a git repository."),
+    "folder-name": Explained("The folder's path is not UTF-8, so it cannot be mounted.", "Rename the folder."),
+    "folder-not-git": Explained(
+        "The folder is not the root of a git repository.", "git init && git add -A && git commit -m start"
+    ),
+    "folder-owned-by-root": Explained(
+        "The folder belongs to root, and a job never runs as root.",
+        "chown -R USER FOLDER, or run pi-dispatch as the user who owns it.",
+    ),
+    "folder-overlap": Explained(
+        "The folder and a folder of pi-dispatch's own lie in one another.",
+        "Name another place for it with its variable, or work in a folder beside it.",
+    ),
+    "folder-gone": Explained(
+        "The folder of a broken-off run is not there.",
+        "Bring it back (mount its disk), or remove the job directory that the message names.",
+    ),
+    "folder-unreadable": Explained("Something in the folder cannot be examined.", "Check its owner and mode."),
+    "folder-unusable": Explained("A folder of pi-dispatch's own cannot be made.", _OWNER),
+    "git-dir": Explained("Host git's own directory cannot be made.", _OWNER),
+    "git-failed": Explained("A git program failed on the host.", _GIT),
+    "git-not-put-back": Explained(
+        "What the run changed in .git could not be put back.",
+        "Look at .git/config and .git/hooks before you use git there; the next run tries again.",
+    ),
+    "git-unusable": Explained("The repository cannot be used as it stands.", _GIT),
+    "image-build": Explained("The image could not be built.", "Read the end of the builder's output."),
+    "image-reference": Explained("That is no name of an image.", "Write it like name:tag."),
+    "internal-error": Explained("A mistake of pi-dispatch's own.", "Report it with the log line `attempt_broke`."),
+    "job-dir": Explained("The job's directory in PI_JOBS_DIR cannot be made or written.", _OWNER),
+    "job-image-missing": Explained("The image is not on the engine.", "Build it with: pi-dispatch image build"),
+    "leftover": Explained("The engine did not remove what a killed run left.", "Check the engine: docker info"),
+    "log-unreadable": Explained("The kept output cannot be read.", "Check PI_LOGS_DIR and its owner."),
+    "logs-dir": Explained(
+        "The folder of the records cannot be used, so no run would be recorded.",
+        "Name a folder of this account's own with PI_LOGS_DIR, or mend this one.",
+    ),
+    "no-commit": Explained("The repository has no commit.", "Commit once: git add -A && git commit -m start"),
+    "not-a-folder": Explained("A variable names something that is no folder.", "Name another path with it."),
+    "not-own-folder": Explained(
+        "A variable names a folder that another account owns or can change.", "Name a folder of this account's own."
+    ),
+    "not-started": Explained("A program could not be started on the host.", _AGAIN),
+    "note-unreadable": Explained("The note of a broken-off run cannot be read.", "The message names the file."),
+    "oom-killed": Explained(
+        "The run needed more memory than the box has (docs/reference/limits.md).",
+        "Split the task, or have the agent run less at once.",
+    ),
+    "other-engine": Explained(
+        "The container of a broken-off run was on another engine.", "Run once with the DOCKER_HOST of then."
+    ),
+    "overlay-credential": Explained(
+        "models.json in PI_GLOBAL_PI_DIR holds a credential, which the agent could read.",
+        'Write "$NAME" in its place and name the variable in PI_FORWARD_ENV.',
+    ),
+    "overlay-models": Explained("models.json in PI_GLOBAL_PI_DIR cannot be used.", "Mend the file."),
+    "overlay-not-served": Explained(
+        "PI_GLOBAL_PI_DIR holds more than models.json.", "Move the rest out of the folder."
+    ),
+    "overlay-unreadable": Explained("PI_GLOBAL_PI_DIR cannot be read.", "Check its owner and mode."),
+    "record-unwritable": Explained("The run's record cannot be written.", "Make room, or name another PI_LOGS_DIR."),
+    "root-group": Explained(
+        "The job would run in root's group.",
+        "Give the folder, or the account of pi-dispatch, an ordinary group.",
+    ),
+    "rootless": Explained("A rootless engine maps users.", "Use a rootful engine."),
+    "runtime-unreadable": Explained("The engine does not say how it maps users.", "See what docker info prints."),
+    "setting": Explained("A variable is malformed.", "The message names it, the value, and what to write."),
+    "timeout": Explained("A program on the host took too long.", "Try again; is the folder very large?"),
+    "unfinished": Explained("The attempt came to no end.", _AGAIN),
+    "unserved-bound": Explained(
+        "A bound is set that this version does not enforce.", "Take the variable away, or use a version that does."
+    ),
+    "unsettled": Explained(
+        "An earlier run in the folder was broken off and is not settled.",
+        "Each run says at its beginning why it cannot settle it; mend that and run again.",
+    ),
+    "userns-remap": Explained("The engine remaps users.", "Use an engine without userns-remap."),
+    "worktree": Explained(
+        "The git directory, or objects of it, lie outside the folder, so git would not work in the box.",
+        "Use the main checkout, or a clone of its own: git clone --no-local FOLDER NEW",
+    ),
+}
+
+
+def remedy_of(cause: str | None) -> str | None:
+    """What mends a cause; `None` for one that is not of this table."""
+    found = CAUSES.get(cause or "")
+    return found.remedy if found else None
