@@ -98,6 +98,7 @@ class Attempt:
     def _site(self, job: Job, progress: ProgressSink, abort: Abort) -> Site:
         return Site(
             job=job,
+            begun_at=self._clock.now(),
             effective=Effective.of(job, self._settings),
             settings=self._settings,
             records=RecordStore(self._settings.logs_dir),
@@ -112,7 +113,7 @@ class Attempt:
 
 
 def _ended(site: Site) -> Result:
-    begun = Result.begin(site.clock.now(), site.effective.provider, site.effective.model)
+    begun = Result.begin(site.begun_at, site.effective.provider, site.effective.model)
     try:
         result = _attempted(site, begun)
     except DispatchError as error:

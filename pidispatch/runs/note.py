@@ -36,7 +36,8 @@ class AttemptNote(Value):
     provider: str
     model: str
     image_digest: str
-    prepared_at: datetime
+    #: When the attempt began.
+    begun_at: datetime
     #: Id of the engine that runs it.
     engine: str
     #: Names of the container and of the proxy on its network; the network is called `<container>-net`.

@@ -56,7 +56,7 @@ def _note(site: Site, job_dir: JobDir) -> None:
             provider=site.effective.provider,
             model=site.effective.model,
             image_digest=site.image.digest,
-            prepared_at=site.clock.now(),
+            begun_at=site.begun_at,
             engine=site.engine_facts.id,
             container=container,
             neighbour=site.neighbour.id if site.neighbour else None,

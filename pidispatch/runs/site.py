@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from os import getegid, geteuid, uname
 
 from pidispatch.box.abort import Abort
@@ -51,6 +52,7 @@ class Site:
     """One attempt under way. What is not in the constructor is set by the step that establishes it."""
 
     job: Job
+    begun_at: datetime
     effective: Effective
     settings: Settings
     records: RecordStore

@@ -153,7 +153,7 @@ class _Settlement:
 
 def _result(note: AttemptNote, left: Leftover | None, ended: EndNote | None) -> Result:
     """What is known of the attempt: its true end where one was kept or the container had one."""
-    begun = Result.begin(note.prepared_at, note.provider, note.model)
+    begun = Result.begin(note.begun_at, note.provider, note.model)
     if ended is None:
         if left is not None and not left.started:
             return begun.ending(InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED))

@@ -6,9 +6,12 @@ A probe is a list of a kind and its arguments; what it ends with is one of few w
 import concurrent.futures
 import json
 import os
+import resource
+import select
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +91,23 @@ def get(proxy: str, url: str) -> str:
         return "closed"
 
 
+def hold(proxy: str, target: str, count: int) -> str:
+    """Open so many connections that ask nothing, say what that does to this container's own tunnels, and never end."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    before = tunnel(proxy, target)
+    held = [socket.create_connection((proxy, 3128), PATIENCE_S) for _ in range(count)]
+    during = tunnel(proxy, target)
+    # Nothing was asked, so nothing but an end can be read.
+    ended = select.poll()
+    for link in held:
+        ended.register(link, select.POLLIN)
+    standing = len(held) - len(ended.poll(0))
+    print("holding", json.dumps({"before": before, "standing": standing, "during": during}), flush=True)
+    threading.Event().wait()
+    return "ended"
+
+
 def _status(link: socket.socket) -> str:
     head = b""
     while b"\r\n\r\n" not in head and (more := link.recv(4096)):
@@ -102,6 +122,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "query": query,
     "tunnel": tunnel,
     "get": get,
+    "hold": hold,
 }
 
 

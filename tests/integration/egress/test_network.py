@@ -171,9 +171,14 @@ FORBIDDEN = {
     "unspecified": "0.0.0.0",
     "metadata": "169.254.169.254",
     "virtual-host": "10.0.2.2",
+    "wire-server": "168.63.129.16",
+    "protocols": "192.0.0.192",
+    "metadata-hundred": "100.100.100.200",
     "loopback-six": "::1",
     "unspecified-six": "::",
     "link-six": "fe80::1",
+    "metadata-six": "fd00:ec2::254",
+    "six-to-four": "2002:7f00:1::1",
     "mapped": "::ffff:127.0.0.1",
 }
 PRIVATE = {

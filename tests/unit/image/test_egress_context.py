@@ -1,6 +1,8 @@
 """The egress proxy's build context: its Dockerfile and rules as text, its program beside a stand-in for squid."""
 
 import io
+import ipaddress
+import itertools
 import json
 import re
 import signal
@@ -39,8 +41,10 @@ def rules() -> list[str]:
 
 
 def acl(name: str) -> str:
-    [line] = [rule for rule in rules() if rule.startswith(f"acl {name} ")]
-    return line.removeprefix(f"acl {name} ")
+    """The type of the list and its entries; the lines of one name make one list."""
+    lines = [rule.removeprefix(f"acl {name} ") for rule in rules() if rule.startswith(f"acl {name} ")]
+    [kind] = {line.split()[0] for line in lines}
+    return " ".join([kind, *(line.removeprefix(f"{kind} ") for line in lines)])
 
 
 def test_the_context_holds_the_grammar_of_the_lists() -> None:
@@ -94,15 +98,26 @@ def test_the_rules_compare_names_without_looking_them_up() -> None:
 
 
 def test_the_forbidden_and_the_private_networks() -> None:
-    assert set(acl("forbidden").split()) >= {
+    kind, *forbidden = acl("forbidden").split()
+    assert kind == "dst"
+    assert set(forbidden) >= {
         "127.0.0.0/8",
         "0.0.0.0/8",
         "169.254.0.0/16",
         "10.0.2.2/32",
+        "168.63.129.16/32",
+        "192.0.0.0/24",
+        "100.100.100.200/32",
         "::1/128",
         "::/128",
         "fe80::/10",
+        "fd00:ec2::254/128",
+        "2002::/16",
     }
+    # Squid keeps one of two that overlap, and not always the wider one.
+    networks = [ipaddress.ip_network(one) for one in forbidden]
+    pairs = itertools.combinations(networks, 2)
+    assert [(one, other) for one, other in pairs if one.version == other.version and one.overlaps(other)] == []
     assert acl("private").split() == ["dst", *ALREADY_PRIVATE]
     assert acl("engine") == 'dst "/run/networks"'
     assert acl("tls") == "port 443"
@@ -125,6 +140,13 @@ def test_nothing_is_kept_and_no_path_is_logged() -> None:
     assert [rule for rule in rules() if rule.startswith("access_log")] == [
         "access_log stdio:/dev/stdout hosts !ourselves"
     ]
+
+
+def test_no_job_takes_all_connections() -> None:
+    number = {name: int(value) for name, value, *_ in map(str.split, rules()) if value.isdecimal()}
+    # A tunnel takes two descriptors: one to the job and one to the host.
+    assert 7 * 2 * (number["client_ip_max_connections"] + 1) < number["max_filedescriptors"]
+    assert (number["request_start_timeout"], number["request_timeout"]) == (10, 30)
 
 
 class Program:

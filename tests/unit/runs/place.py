@@ -1,6 +1,7 @@
 """A site of one attempt whose every part is a test's own."""
 
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pidispatch.box.abort import Abort
@@ -28,6 +29,7 @@ class Place:
         read = Settings.model_validate(settings)
         self.site = Site(
             job=job,
+            begun_at=datetime(2026, 1, 1, tzinfo=UTC),
             effective=Effective.of(job, read),
             settings=read,
             records=RecordStore(read.logs_dir),

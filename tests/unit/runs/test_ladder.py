@@ -110,7 +110,7 @@ def note_of(folder: Path) -> AttemptNote:
         provider="anthropic",
         model="m",
         image_digest="sha256:1",
-        prepared_at=datetime(2026, 1, 1, tzinfo=UTC),
+        begun_at=datetime(2026, 1, 1, tzinfo=UTC),
         engine="e",
         container="pi-job-local-9",
         neighbour=None,

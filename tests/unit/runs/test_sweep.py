@@ -33,7 +33,7 @@ def note(folder: Path) -> AttemptNote:
         provider="anthropic",
         model="m",
         image_digest="sha256:1",
-        prepared_at=NOW,
+        begun_at=NOW,
         engine="e",
         container="pi-job-local-9",
         neighbour=None,
