@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pidispatch.workspace.dirfd import directory, facts_of, names_in, read_file
@@ -49,10 +49,12 @@ class Entry:
     gid: int
     #: Content of a file or target of a link; `None` for what has none, and where it was not read.
     content: bytes | None = None
+    #: It was too large to be read.
+    unread: bool = False
 
     def same_as(self, other: "Entry | None") -> bool:
         """Whether it stands like `other`, which was read whole."""
-        if other is None or self.kind != other.kind or self.content != other.content:
+        if other is None or self.unread or self.kind != other.kind or self.content != other.content:
             return False
         # Only root can give a file to somebody else, and so only root can mend that.
         owner = os.geteuid() != 0 or (self.uid, self.gid) == (other.uid, other.gid)
@@ -61,10 +63,12 @@ class Entry:
 
 @dataclass
 class Budget:
-    """What may still be looked at."""
+    """What may still be looked at, besides what was noted before and is bounded by that."""
 
     entries: int = MAX_ENTRIES
     bytes: int = MAX_BYTES
+    #: A larger file is not read.
+    file_bytes: int = MAX_BYTES
     #: The name at which it was used up.
     used_up: str | None = None
 
@@ -80,15 +84,18 @@ class GitDirs:
     partial: bool = False
 
 
-def look(top: int, path: str, budget: Budget, *, unlock: bool = False) -> dict[str, Entry]:
+def look(
+    top: int, path: str, budget: Budget, noted: Mapping[str, Entry] = {}, *, unlock: bool = False
+) -> dict[str, Entry]:
     """What stands at `path` below the open directory `top`, and below it; empty where it is absent.
 
-    Stops where `budget` is used up. Raises `OSError` where something cannot be entered; `unlock` enters it anyway.
+    Stops where `budget` is used up, after a name that is not in `noted`, so that what was found differs from that.
+    Raises `OSError` where something cannot be entered; `unlock` enters it anyway.
     """
     found: dict[str, Entry] = {}
     parent, name = os.path.split(path)
     with directory(top, parent, unlock=unlock) as handle:
-        entry = entry_at(handle, name, budget)
+        entry = entry_at(handle, name, budget, noted.get(path))
     if entry is None:
         return found
     found[path] = entry
@@ -98,51 +105,66 @@ def look(top: int, path: str, budget: Budget, *, unlock: bool = False) -> dict[s
         if here.count("/") - path.count("/") >= MAX_DEPTH:
             budget.used_up = budget.used_up or here
             return found
-        for name, entry in _entries(top, here, budget, unlock=unlock):
-            found[f"{here}/{name}"] = entry
+        for inner, entry in _entries(top, here, budget, noted, unlock=unlock):
+            found[inner] = entry
+            if inner not in noted:
+                if budget.entries == 0:
+                    budget.used_up = budget.used_up or inner
+                    return found
+                budget.entries -= 1
             if entry.kind == "dir":
-                waiting.append(f"{here}/{name}")
+                waiting.append(inner)
     return found
 
 
-def entry_at(handle: int, name: str, budget: Budget) -> Entry | None:
-    """How `name` in an open directory stands, `None` where it is absent."""
+def entry_at(handle: int, name: str, budget: Budget, noted: Entry | None = None) -> Entry | None:
+    """How `name` in an open directory stands, `None` where it is absent.
+
+    Where it is as large as what was `noted` it is read to be compared; else its size tells that it differs, and it is
+    read within `budget`.
+    """
     facts = facts_of(handle, name)
     if facts is None:
         return None
-    kind, content = "other", None
+    kind, content, unread = "other", None, False
     if stat.S_ISDIR(facts.st_mode):
         kind = "dir"
     elif stat.S_ISLNK(facts.st_mode):
         kind, content = "link", os.fsencode(os.readlink(name, dir_fd=handle))
     elif stat.S_ISREG(facts.st_mode):
-        kind, content = "file", read_file(handle, name, budget.bytes)
-        if facts.st_size > budget.bytes:
+        kind, limit = "file", min(budget.bytes, budget.file_bytes)
+        if noted is not None and noted.kind == "file" and facts.st_size == len(noted.content or b""):
+            content = read_file(handle, name, facts.st_size)
+        elif facts.st_size > limit:
+            unread = True
             budget.used_up = budget.used_up or name
-        budget.bytes -= len(content or b"")
-    return Entry(kind, stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid, content)
+        else:
+            content = read_file(handle, name, limit)
+            budget.bytes -= len(content or b"")
+    return Entry(kind, stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid, content, unread)
 
 
-def entry_below(top: int, path: str, budget: Budget, *, unlock: bool = False) -> Entry | None:
+def entry_below(
+    top: int, path: str, budget: Budget, noted: Entry | None = None, *, unlock: bool = False
+) -> Entry | None:
     """How `path` below the open directory `top` stands, `None` where it, or a step of the way, is absent."""
     parent, name = os.path.split(path)
     try:
         with directory(top, parent, unlock=unlock) as handle:
-            return entry_at(handle, name, budget)
+            return entry_at(handle, name, budget, noted)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _entries(top: int, path: str, budget: Budget, *, unlock: bool) -> Iterator[tuple[str, Entry]]:
+def _entries(
+    top: int, path: str, budget: Budget, noted: Mapping[str, Entry], *, unlock: bool
+) -> Iterator[tuple[str, Entry]]:
     with _entered(top, path, unlock=unlock) as handle:
         for name in names_in(handle):
-            if budget.entries == 0:
-                budget.used_up = budget.used_up or f"{path}/{name}"
-                return
-            budget.entries -= 1
-            entry = entry_at(handle, name, budget)
+            inner = f"{path}/{name}"
+            entry = entry_at(handle, name, budget, noted.get(inner))
             if entry is not None:
-                yield name, entry
+                yield inner, entry
 
 
 @contextlib.contextmanager

@@ -41,6 +41,8 @@ class PutBack:
         self._top = top
         self._notes = notes
         self._keeper = keeper
+        #: For all of it: an agent may have made any number of places.
+        self._budget = keeper.budget()
         self._changed = changed
         #: In the order they were found; a first call that crashed has left its own.
         self._names = dict.fromkeys(_read_names(changed))
@@ -139,7 +141,7 @@ class PutBack:
         """
         noted = self._notes.nested.get(path)
         again = {path: noted} if noted is not None and noted.content is not None else {}
-        now = entry_below(self._top, path, Budget(), unlock=True)
+        now = entry_below(self._top, path, self._budget, noted, unlock=True)
         if now is None:
             if path not in self._names:
                 return
@@ -176,12 +178,14 @@ class PutBack:
         parent, name = os.path.split(root)
         if not self._reach(parent, remake=bool(noted)):
             return
-        found = look(self._top, root, Budget(), unlock=True)
+        found = look(self._top, root, self._budget, noted, unlock=True)
         differing = sorted(path for path in {*noted, *found} if not _same(noted.get(path), found.get(path)))
         if not differing:
             return
         self._say(*differing)
         self._keeper.keep({path: found[path] for path in differing if path in found})
+        if self._budget.used_up is not None:
+            self._keeper.give_up("bounds")
         with self._aside() as aside, directory(self._top, parent, write=True) as handle:
             fresh = build(aside, root, noted) if noted else None
             move_away(handle, name, aside)
@@ -234,7 +238,7 @@ class PutBack:
 
     def _keep_instead(self, handle: int, way: str) -> None:
         """Keep what stands in place of a directory, beside what will be kept of the directory."""
-        entry = entry_at(handle, os.path.basename(way), Budget())
+        entry = entry_at(handle, os.path.basename(way), self._budget)
         if entry is not None:
             self._keeper.keep({f"{way}.replaced": entry})
 

@@ -8,13 +8,15 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pidispatch.values.errors import InfraError
-from pidispatch.workspace.guarded import GUARDED
+from pidispatch.workspace.guarded import GUARDED, Budget
+from pidispatch.workspace.keep import Keeper
 from tests.unit.workspace.guardfolder import GIT_DIRS, GuardFolder, give_away, picture, remove, unprivileged
 
 NAMES = (
@@ -189,10 +191,16 @@ def _put_back(folder: GuardFolder) -> tuple[str, ...] | None:
 
 
 @pytest.mark.parametrize("root", [True, False])
-@given(steps=edits)
+@given(steps=edits, allowed=st.sampled_from([(20_000, 1024), (3, 20), (0, 0)]))
 @settings(max_examples=100, deadline=None)
-def test_whatever_the_agent_did_the_guarded_stands_as_noted(root: bool, steps: list[tuple[str, str, int]]) -> None:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as home:
+def test_whatever_the_agent_did_the_guarded_stands_as_noted(
+    root: bool, steps: list[tuple[str, str, int]], allowed: tuple[int, int]
+) -> None:
+    """Also where nothing, or hardly anything, of it may be listed and read."""
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as home,
+        mock.patch.object(Keeper, "budget", side_effect=lambda: Budget(*allowed)),
+    ):
         folder = GuardFolder(Path(home))
         _nest(folder)
         account = contextlib.nullcontext if root else unprivileged
