@@ -103,8 +103,11 @@ def names_in(handle: int) -> Iterator[str]:
             yield entry.name
 
 
-def read_file(parent: int, name: str, limit: int) -> bytes | None:
-    """Content of a regular file of at most `limit` bytes; `None` for anything else, and where it may not be read."""
+def read_file(parent: int | None, name: str, limit: int) -> bytes | None:
+    """Content of a regular file of at most `limit` bytes; `None` for anything else, and where it may not be read.
+
+    Opens no pipe and no link. Without a `parent`, `name` is a path.
+    """
     try:
         handle = os.open(name, _READ, dir_fd=parent)
     except OSError:

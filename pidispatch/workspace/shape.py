@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.workspace.dirfd import read_file
 from pidispatch.workspace.folder import Folder
 
 _HEAD_BYTES = 4096
@@ -51,17 +52,7 @@ def check_shape(folder: Folder) -> Path:
 
 def read_small(path: Path, limit: int = _SMALL_BYTES) -> bytes | None:
     """Content of a regular file of at most `limit` bytes; `None` for anything else. Opens no pipe and no link."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    facts = os.fstat(handle)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-        os.close(handle)
-        return None
-    with os.fdopen(handle, "rb") as file:
-        content = file.read(limit + 1)
-    return content if len(content) <= limit else None
+    return read_file(None, str(path), limit)
 
 
 def references(git_dir: Path) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,78 +33,79 @@ def shown(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dic
     return code, {line[:12].strip(): line[12:] for line in captured.out.splitlines()}, captured.err
 
 
+#: A run of which everything is known.
+WHOLE: dict[str, Any] = {
+    "flow": "fix",
+    "command": "deploy",
+    "outcome": "policy",
+    "reason": "runner-policy",
+    "cause": "turn_budget",
+    "ended_at": NOW + timedelta(seconds=3723),
+    "exit_code": 2,
+    "turns": 30,
+    "tokens": {"total": Decimal(1500), "cost": Decimal("0.25"), "unpriced": Decimal(2)},
+    "usage": TELEMETRY.usage,
+    "context": Context(tokens=10, window=200000),
+    "budget_reserved": True,
+    "image_digest": "sha256:00",
+    "changed": True,
+    "git_restored": 1,
+    "parent_job_id": "local-0",
+    "chain_depth": 1,
+    "chain_enqueued": 0,
+    "chain_refused": 3,
+    "replica": 1,
+    "replicas": 2,
+    "trigger_type": "label",
+    "trigger_index": 0,
+    "session": SessionUse(resumed=False, reason="absent", bytes=None),
+    "trace_id": "abc",
+}
+FACTS = {
+    "job": "local:1",
+    "target": "local:site",
+    "flow": "fix",
+    "command": "deploy",
+    "outcome": "policy",
+    "reason": "runner-policy",
+    "cause": "turn_budget",
+    "why": RunnerReason.TURN_BUDGET.meaning,
+    "remedy": RunnerReason.TURN_BUDGET.remedy,
+    "started": "2030-01-02 03:04:05Z",
+    "ended": "2030-01-02 04:06:08Z",
+    "took": "1:02:03",
+    "turns": "30",
+    "tokens": "1,500",
+    "cost": "$0.2500",
+    "": "and 2 calls without a known price",
+    "by model": "anthropic/m: calls 2, input 10, output 5, cache read 0, cache write 0, total 15, $0.0001",
+    "context": "10 of 200,000 tokens at the end",
+    "counted": "yes (whether the run counts as spent)",
+    "model": "anthropic/m",
+    "host": "host-1",
+    "image": "sha256:00",
+    "exit code": "2",
+    "attempt": "1",
+    "changed": "yes",
+    "git": "1 entries of the git directory put back",
+    "session": "not resumed (absent), - bytes",
+    "parent": "local-0",
+    "chain depth": "1",
+    "chained": "0",
+    "not chained": "3",
+    "replica": "r1/2",
+    "trigger": "label",
+    "trigger no.": "0",
+    "trace": "abc",
+    "output": "not kept; PI_CAPTURE_JOB_LOGS=1 keeps it",
+}
+
+
 def test_every_fact_of_a_run(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:
-    path = store.write(
-        record(
-            "local:1",
-            flow="fix",
-            command="deploy",
-            outcome="policy",
-            reason="runner-policy",
-            cause="turn_budget",
-            ended_at=NOW + timedelta(seconds=3723),
-            exit_code=2,
-            turns=30,
-            tokens={"total": Decimal(1500), "cost": Decimal("0.25"), "unpriced": Decimal(2)},
-            usage=TELEMETRY.usage,
-            context=Context(tokens=10, window=200000),
-            budget_reserved=True,
-            image_digest="sha256:00",
-            changed=True,
-            git_restored=1,
-            parent_job_id="local-0",
-            chain_depth=1,
-            chain_enqueued=0,
-            chain_refused=3,
-            replica=1,
-            replicas=2,
-            trigger_type="label",
-            trigger_index=0,
-            session=SessionUse(resumed=False, reason="absent", bytes=None),
-            trace_id="abc",
-        )
-    )
+    path = store.write(record("local:1", **WHOLE))
     code, facts, err = shown("local:1", capsys=capsys)
     assert (code, err) == (0, "")
-    assert facts == {
-        "job": "local:1",
-        "target": "local:site",
-        "flow": "fix",
-        "command": "deploy",
-        "outcome": "policy",
-        "reason": "runner-policy",
-        "cause": "turn_budget",
-        "why": RunnerReason.TURN_BUDGET.meaning,
-        "remedy": RunnerReason.TURN_BUDGET.remedy,
-        "started": "2030-01-02 03:04:05Z",
-        "ended": "2030-01-02 04:06:08Z",
-        "took": "1:02:03",
-        "turns": "30",
-        "tokens": "1,500",
-        "cost": "$0.2500",
-        "": "and 2 calls without a known price",
-        "by model": "anthropic/m: calls 2, input 10, output 5, cache read 0, cache write 0, total 15, $0.0001",
-        "context": "10 of 200,000 tokens at the end",
-        "counted": "yes (whether the run counts as spent)",
-        "model": "anthropic/m",
-        "host": "host-1",
-        "image": "sha256:00",
-        "exit code": "2",
-        "attempt": "1",
-        "changed": "yes",
-        "git": "1 entries of the git directory put back",
-        "session": "not resumed (absent), - bytes",
-        "parent": "local-0",
-        "chain depth": "1",
-        "chained": "0",
-        "not chained": "3",
-        "replica": "r1/2",
-        "trigger": "label",
-        "trigger no.": "0",
-        "trace": "abc",
-        "record": str(path),
-        "output": "not kept; PI_CAPTURE_JOB_LOGS=1 keeps it",
-    }
+    assert facts == FACTS | {"record": str(path)}
 
 
 def test_what_a_run_has_nothing_of_is_left_out(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,3 +116,17 @@ def test_a_long_text_takes_no_long_time(text: str) -> None:
     start = time.process_time()
     assert len(scrub(text)) <= 301
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("https://user:secret@host: 'secret' refused", "https://[redacted]@host: '[redacted]' refused"),
+        ('https://user:secret@host: no user "user"', 'https://[redacted]@host: no user "[redacted]"'),
+        ("no user 'alice' for /home/alice/x", "no user '[redacted]' for /home/[redacted]/x"),
+        ("https://user:secret@host: 'other' and 's'", "https://[redacted]@host: 'other' and 's'"),
+        ("'secret'", "'secret'"),
+    ],
+)
+def test_a_quoted_piece_of_what_was_taken_out_goes_with_it(text: str, clean: str) -> None:
+    assert scrub(text) == clean

@@ -8,6 +8,7 @@ from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
+from pidispatch.runs.note import AttemptNote
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.site import Effective, Site
 from pidispatch.values.errors import InfraError
@@ -41,3 +42,20 @@ class Place:
             abort=Abort(),
             cleanup=ExitStack(),
         )
+
+
+def note_of(folder: Path) -> AttemptNote:
+    """The note of an attempt in `folder`."""
+    return AttemptNote(
+        job=Job(id="local-9", folder=folder, task="x"),
+        folder=folder,
+        inode=folder.stat().st_ino,
+        provider="anthropic",
+        model="m",
+        image_digest="sha256:1",
+        begun_at=datetime(2026, 1, 31, tzinfo=UTC),
+        engine="e",
+        container="pi-job-local-9",
+        neighbour=None,
+        deployment="0" * 16,
+    )

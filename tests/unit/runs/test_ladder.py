@@ -2,24 +2,22 @@
 
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pidispatch.box.engine import EngineFacts, ImageFacts
 from pidispatch.runs.ladder import LADDER, Step, climb
-from pidispatch.runs.note import AttemptNote, write_note
+from pidispatch.runs.note import write_note
 from pidispatch.runs.site import Site
 from pidispatch.values.errors import ConfigError, InfraError
-from pidispatch.values.job import Job
 from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.workspace.folder import Folder
 from pidispatch.workspace.jobdir import make_job_dir
 from tests.support.repository import make_repository
-from tests.unit.runs.place import Place
+from tests.unit.runs.place import Place, note_of
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = {step.name: step for step in LADDER}
@@ -100,22 +98,6 @@ def test_a_folder_with_an_unsettled_run_takes_no_new_one(tmp_path: Path) -> None
     assert STEPS["folder"].take(beside.site) == ""
     for each in (place, beside):
         each.site.cleanup.close()
-
-
-def note_of(folder: Path) -> AttemptNote:
-    return AttemptNote(
-        job=Job(id="local-9", folder=folder, task="x"),
-        folder=folder,
-        inode=folder.stat().st_ino,
-        provider="anthropic",
-        model="m",
-        image_digest="sha256:1",
-        begun_at=datetime(2026, 1, 1, tzinfo=UTC),
-        engine="e",
-        container="pi-job-local-9",
-        neighbour=None,
-        deployment="0" * 16,
-    )
 
 
 def test_an_image_for_forges_serves_local_jobs(tmp_path: Path) -> None:

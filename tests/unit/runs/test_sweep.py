@@ -10,35 +10,19 @@ from pidispatch.box.engine import Engine
 from pidispatch.box.leftover import Leftover
 from pidispatch.box.run import ContainerEnd
 from pidispatch.config.settings import Settings
-from pidispatch.runs.note import AttemptNote, EndNote, read_end, reserve_end, write_end, write_note
+from pidispatch.runs.note import EndNote, read_end, reserve_end, write_end, write_note
 from pidispatch.runs.sweep import Swept, _result, sweep
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason, RunnerReason
 from pidispatch.workspace.jobdir import JobDir, make_job_dir, release_job_dir
 from pidispatch.workspace.locks import hold_folder
 from tests.support.clock import FakeClock
+from tests.unit.runs.place import note_of
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 EXIT = '{"event":"exit","jobId":"x","code":%d,"reason":"stop","turns":3}\n'
-
-
-def note(folder: Path) -> AttemptNote:
-    return AttemptNote(
-        job=Job(id="local-9", folder=folder, task="x"),
-        folder=folder,
-        inode=folder.stat().st_ino,
-        provider="anthropic",
-        model="m",
-        image_digest="sha256:1",
-        begun_at=NOW,
-        engine="e",
-        container="pi-job-local-9",
-        neighbour=None,
-        deployment="0" * 16,
-    )
 
 
 class Host:
@@ -58,7 +42,7 @@ class Host:
         """The directory of a program that is gone."""
         job_dir = make_job_dir(self.settings.jobs_dir, (os.getuid(), os.getgid()))
         if noted:
-            write_note(job_dir.note, note(self.path))
+            write_note(job_dir.note, note_of(self.path))
         release_job_dir(job_dir)
         return job_dir
 
@@ -86,7 +70,7 @@ def test_an_attempt_that_never_came_to_its_container_is_only_removed(host: Host)
 
 def test_one_that_is_under_way_is_left_alone(host: Host) -> None:
     job_dir = make_job_dir(host.settings.jobs_dir, (os.getuid(), os.getgid()))
-    write_note(job_dir.note, note(host.path))
+    write_note(job_dir.note, note_of(host.path))
     assert host.sweep() == Swept()
     assert job_dir.note.exists()
 
@@ -155,7 +139,7 @@ STOPPED = Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN)
     ],
 )
 def test_a_kept_end_is_the_true_one(end: EndNote, outcome: Outcome, tmp_path: Path) -> None:
-    result = _result(note(tmp_path), None, end)
+    result = _result(note_of(tmp_path), None, end)
     assert result.outcome == outcome
     assert result.spent is True
     assert result.telemetry.turns == (3 if end.end.tail else None)
@@ -170,7 +154,7 @@ def test_without_an_end_what_may_have_run_counts_as_spent(
 ) -> None:
     end = ContainerEnd(code=0)
     left = None if started is None else Leftover(started=started, by_itself=False, end=end)
-    result = _result(note(tmp_path), left, None)
+    result = _result(note_of(tmp_path), left, None)
     assert (result.outcome, result.spent) == (outcome, spent)
 
 
