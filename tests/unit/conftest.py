@@ -17,8 +17,10 @@ def tests_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch, tests_home: Path) -> Iterator[None]:
     monkeypatch.setenv("HOME", str(tests_home))
+    # What is shown must not hang on the terminal that the tests are called from.
+    monkeypatch.setenv("TERM", "xterm-256color")
     for name in os.environ:
-        if name.startswith("PI_"):
+        if name.startswith("PI_") or name in ("COLUMNS", "LINES", "NO_COLOR"):
             monkeypatch.delenv(name)
     yield
     structlog.reset_defaults()
