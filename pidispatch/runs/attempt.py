@@ -42,8 +42,6 @@ from pidispatch.workspace.guard import put_back
 from pidispatch.workspace.jobdir import count_outbox, deployment_id
 
 _OURS = "an error of pi-dispatch's own; the log names it"
-
-
 #: Keeps the result of an attempt; raises `InfraError` where it cannot.
 Finish = Callable[[Job, Result], None]
 
@@ -93,7 +91,9 @@ class Attempt:
         except Exception as error:
             # What the next start finds then is all that tells of a run that was paid for.
             site.settled = site.settled and not site.spent
-            log().error("run_record_failed", jobId=site.job.id, reason=_cause(error), at=_place(error))
+            if not isinstance(error, DispatchError):
+                # A fault of the surroundings is told where it happened.
+                log().error("run_record_failed", jobId=site.job.id, reason=_cause(error), at=_place(error))
 
     def _site(self, job: Job, progress: ProgressSink, abort: Abort) -> Site:
         return Site(

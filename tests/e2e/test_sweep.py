@@ -92,6 +92,16 @@ def test_a_record_that_cannot_be_written_is_written_by_the_next_start(
     assert os.listdir(stage.home / "jobs") == [".gate"]
 
 
+def test_the_folders_of_an_account_that_names_none(stage: Stage, repository: Repository) -> None:
+    ran = stage.run_job(repository.path, "edit", PI_JOBS_DIR=None, PI_STATE_DIR=None)
+
+    assert ran.code == 0, ran
+    own = stage.home / ".pi-dispatch"
+    assert sorted(os.listdir(own)) == ["deployment", "jobs", "locks", "logs"]
+    assert os.listdir(own / "jobs") == [".gate"]
+    assert {oct(path.stat().st_mode & 0o777) for path in (own, *own.iterdir()) if path.is_dir()} == {"0o700"}
+
+
 def test_signals_that_go_on_cost_no_record(stage: Stage, repository: Repository) -> None:
     process = stage.start_job(repository.path, "sleepy")
     await_line(process, "turn 1:")
