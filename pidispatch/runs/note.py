@@ -40,7 +40,7 @@ class AttemptNote(Value):
     begun_at: datetime
     #: Id of the engine that runs it.
     engine: str
-    #: Names of the container and of the proxy on its network; the network is called `<container>-net`.
+    #: Name of the container; its network is called `<container>-net`.
     container: str
     #: Id of the container that is its neighbour.
     neighbour: str | None

@@ -11,7 +11,7 @@ from pidispatch.workspace.dotpi import DotPi, materialise
 from pidispatch.workspace.git import open_host_git
 from pidispatch.workspace.guard import take_notes
 from pidispatch.workspace.inputs import local_event, local_prompt
-from pidispatch.workspace.jobdir import JobDir, deployment_id, make_job_dir, release_job_dir, remove_job_dir, sanitise
+from pidispatch.workspace.jobdir import deployment_id, make_job_dir, release_job_dir, remove_job_dir, sanitise
 
 #: Names shown of a tree that differs from its commit.
 _SHOWN = 5
@@ -39,15 +39,14 @@ def prepare(site: Site) -> str | Refused:
     site.job_dir.write_inputs(local_prompt(job.task, job.flow), local_event(job, site.git.sha))
     take_notes(site.folder, site.job_dir.guard)
     reserve_end(site.job_dir.end)
-    _note(site, site.job_dir)
+    _note(site)
     skills = f", flows of .pi: {', '.join(sorted(brought.skills))}" if brought.skills else ""
     return site.git.sha[:12] + skills
 
 
-def _note(site: Site, job_dir: JobDir) -> None:
-    container = container_name(site.job.id)
+def _note(site: Site) -> None:
     write_note(
-        job_dir.note,
+        site.job_dir.note,
         AttemptNote(
             # The task is the job's alone, and nobody who settles it needs it.
             job=site.job.model_copy(update={"task": "-"}),
@@ -58,7 +57,7 @@ def _note(site: Site, job_dir: JobDir) -> None:
             image_digest=site.image.digest,
             begun_at=site.begun_at,
             engine=site.engine_facts.id,
-            container=container,
+            container=container_name(site.job.id),
             neighbour=site.neighbour.id if site.neighbour else None,
             deployment=deployment_id(site.settings.state_dir),
         ),

@@ -21,7 +21,8 @@ from pidispatch.config.text import printable
 from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.record import RunRecord
 from pidispatch.workspace.atomic import TEMPORARY, write_atomically
-from pidispatch.workspace.jobdir import private_folder, sanitise
+from pidispatch.workspace.jobdir import sanitise
+from pidispatch.workspace.private import private_folder
 
 #: Bytes of a record file that are read; one of ours is a hundredth of it.
 MAX_RECORD_BYTES: Final = 1024 * 1024

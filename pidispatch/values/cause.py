@@ -85,6 +85,9 @@ CAUSES: Final[dict[str, Explained]] = {
     "job-dir": Explained("The job's directory in PI_JOBS_DIR cannot be made or written.", _OWNER),
     "job-image-missing": Explained("The image is not on the engine.", "Build it with: pi-dispatch image build"),
     "leftover": Explained("The engine did not remove what a killed run left.", "Check the engine: docker info"),
+    "lock-held": Explained(
+        "Another program holds a lock for far longer than it takes.", "End the program that hangs, then run again."
+    ),
     "log-unreadable": Explained("The kept output cannot be read.", "Check PI_LOGS_DIR and its owner."),
     "logs-dir": Explained(
         "The folder of the records cannot be used, so no run would be recorded.",

@@ -10,16 +10,17 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import tempfile
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from pidispatch.config.log import log
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
+from pidispatch.workspace.locks import gate, try_lock
+from pidispatch.workspace.private import private_folder
 from pidispatch.workspace.process import program, run_program, search_path
 
 #: Seconds a program may take to remove a directory.
@@ -28,14 +29,12 @@ _REMOVE_S = 60.0
 OUTBOX_COUNTED = 10_000
 #: Name of the note in a job directory.
 NOTE = "attempt.json"
-#: Names in the folder of all job directories: one in use, one being removed, what is kept of one, and the gate that
-#: whoever makes or looks for one passes. What is named otherwise is not ours.
-_LIVE, _GONE, _KEPT, _GATE, _LOCK = "job-", "gone-", "kept-", ".gate", ".lock"
+#: Names in the folder of all job directories: one in use, one being removed, what is kept of one. What is named
+#: otherwise is not ours.
+_LIVE, _GONE, _KEPT, _LOCK = "job-", "gone-", "kept-", ".lock"
 _LIVE_NAME = re.compile(r"job-[a-z0-9_]{8}")
 _GONE_NAME = re.compile(r"gone-job-[a-z0-9_]{8}")
 _KEPT_NAME = re.compile(r"kept-local-[0-9a-f]{16}")
-#: Seconds to wait at the gate, which is never held for longer than a look around.
-_GATE_S = 30.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _DEPLOYMENT = re.compile(r"[0-9a-f]{16}")
 
@@ -120,60 +119,19 @@ class JobDir:
             os.chown(path, *self.owner, follow_symlinks=False)
 
 
-def private_folder(path: Path, variable: str) -> Path:
-    """`path` as a folder of this account with mode 0700, made when absent. Raises `ConfigError` for another's."""
-    try:
-        _make_private(path)
-        _refuse_swappable(path, variable)
-        facts = path.lstat()
-    except FileExistsError:
-        raise ConfigError(f"{variable}={path} is not a folder; name another path", "not-a-folder") from None
-    except OSError as error:
-        raise InfraError(f"{variable}={path} cannot be made: {error.strerror}", "folder-unusable") from None
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise ConfigError(
-            f"{variable}={path} is a link or belongs to another account; name a folder of this account's own",
-            "not-own-folder",
-        )
-    if facts.st_mode & 0o077:
-        path.chmod(0o700)
-    return path
-
-
-def _make_private(path: Path) -> None:
-    """Like `mkdir -p`, with mode 0700 for every folder that is made."""
-    if not path.parent.exists():
-        _make_private(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-
-
-def _refuse_swappable(path: Path, variable: str) -> None:
-    """Raise `ConfigError` where another account could put a folder of its own in the place of `path`."""
-    link, facts = path.parent.lstat(), path.parent.stat()
-    foreign = {link.st_uid, facts.st_uid} - {0, os.geteuid()}
-    if foreign or (facts.st_mode & stat.S_IWOTH and not facts.st_mode & stat.S_ISVTX):
-        raise ConfigError(
-            f"{variable}={path} lies in a folder that another account can change; name one below a folder of this "
-            "account's own",
-            "not-own-folder",
-        )
-
-
 def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
     """A fresh locked directory for one attempt; what enters the box belongs to the job's user when we are root."""
     home = private_folder(jobs_dir, "PI_JOBS_DIR")
     try:
         # Nobody may look for unlocked directories while this one is there and not locked yet.
-        with FileLock(home / _GATE, timeout=_GATE_S, thread_local=False):
+        with gate(home):
             path = Path(tempfile.mkdtemp(prefix=_LIVE, dir=home))
-            lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
-            lock.acquire()
+            lock = try_lock(path / _LOCK)
+            assert lock is not None, "nobody else can know of it yet"
         job_dir = JobDir(path, owner, lock)
         for folder in (job_dir.inputs, job_dir.outbox):
             folder.mkdir(mode=0o700)
             job_dir.give(folder)
-    except Timeout:
-        raise InfraError(f"{home / _GATE} stays locked by another process", "job-dir") from None
     except OSError as error:
         raise InfraError(f"the job's directory cannot be made: {error.strerror}", "job-dir") from None
     return job_dir
@@ -203,9 +161,9 @@ def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
         return []
     try:
         home = private_folder(jobs_dir, "PI_JOBS_DIR")
-        with FileLock(home / _GATE, timeout=_GATE_S, thread_local=False):
+        with gate(home):
             found = [taken for path in all_job_dirs(home) if (taken := _taken(path)) is not None]
-    except (Timeout, OSError, DispatchError) as error:
+    except (OSError, DispatchError) as error:
         log().warning("job_dirs_unreadable", cause=type(error).__name__)
         return []
     for path in _named(home, _GONE_NAME):
@@ -215,12 +173,11 @@ def abandoned_job_dirs(jobs_dir: Path) -> list[JobDir]:
 
 def _taken(path: Path) -> JobDir | None:
     """The directory at `path` with its lock, `None` while its program lives or where it cannot be locked."""
-    lock = FileLock(path / _LOCK, timeout=0, thread_local=False)
     try:
-        lock.acquire()
-    except (Timeout, OSError):
+        lock = try_lock(path / _LOCK)
+    except OSError:
         return None
-    return JobDir(path, (os.geteuid(), os.getegid()), lock)
+    return JobDir(path, (os.geteuid(), os.getegid()), lock) if lock is not None else None
 
 
 def release_job_dir(job_dir: JobDir) -> None:

@@ -5,12 +5,14 @@ https://py-filelock.readthedocs.io/
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from pidispatch.values.errors import InfraError
-from pidispatch.workspace.jobdir import private_folder
+from pidispatch.workspace.private import private_folder
 
 _GATE = ".gate"
 #: Seconds to wait at the gate, which is never held for longer than a look around.
@@ -27,6 +29,20 @@ def try_lock(path: Path) -> FileLock | None:
     return lock
 
 
+@contextmanager
+def gate(folder: Path) -> Iterator[None]:
+    """One at a time may make, take or look for locks in `folder`. Raises `InfraError` (cause `lock-held`)."""
+    lock = FileLock(folder / _GATE, timeout=_GATE_S, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InfraError(f"{folder / _GATE} stays locked by another process", "lock-held") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def overlap(one: Path, other: Path) -> bool:
     """Whether one of two folders lies in the other, or both are the same."""
     return one.is_relative_to(other) or other.is_relative_to(one)
@@ -40,10 +56,8 @@ def hold_folder(state_dir: Path, folder: Path) -> FileLock:
     """
     locks = private_folder(private_folder(state_dir, "PI_STATE_DIR") / "locks", "PI_STATE_DIR")
     try:
-        with FileLock(locks / _GATE, timeout=_GATE_S, thread_local=False):
+        with gate(locks):
             return _hold(locks, folder)
-    except Timeout:
-        raise InfraError(f"{locks / _GATE} stays locked by another process", "folder-lock") from None
     except OSError as error:
         raise InfraError(f"the lock of the folder cannot be taken: {error.strerror}", "folder-lock") from None
 

@@ -1,9 +1,7 @@
 """What ends a run from outside: a signal, the deadline; the container is gone within seconds and the spend is told."""
 
 import os
-import pty
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from tests.fakes.model.usage import total_usage
 from tests.support.engine import left_of
 from tests.support.program import PROGRAM, Ran, Stage, await_line
 from tests.support.repository import Repository
-from tests.support.terminal import read_all
+from tests.support.terminal import at_terminal, read_all
 
 
 def is_left(engine: docker.DockerClient, job_id: str) -> bool:
@@ -125,17 +123,9 @@ def test_memory_that_runs_out_ends_the_tool_or_the_run_and_is_told(
 
 
 def test_a_person_at_a_terminal_sees_the_run(stage: Stage, repository: Repository, tmp_path: Path) -> None:
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [PROGRAM, "run", str(repository.path), "--task", "Go.", "--model", "edit"],
-        env=stage.environment(TERM="xterm-256color", COLUMNS="100", LINES="30"),
-        cwd=tmp_path,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        start_new_session=True,
-    )
-    os.close(terminal)
+    env = stage.environment(TERM="xterm-256color", COLUMNS="100", LINES="30")
+    command = [PROGRAM, "run", str(repository.path), "--task", "Go.", "--model", "edit"]
+    process, controller = at_terminal(command, env, tmp_path)
     shown = read_all(controller)
 
     assert process.wait(60) == 0

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from tests.fakes.model.usage import total_usage
 from tests.support.engine import left_of
 from tests.support.program import PROGRAM, RUN_S, Stage
 from tests.support.repository import Repository
+from tests.support.terminal import at_terminal
 
 
 def run(repository: Repository, model: str, *more: str) -> list[str]:
@@ -59,17 +59,8 @@ def test_a_terminal_that_is_closed_ends_no_run(
     stage: Stage, repository: Repository, engine: docker.DockerClient, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        run(repository, "edit"),
-        env=stage.environment(TERM="xterm-256color", COLUMNS="100", LINES="30", PI_LOGS_DIR=str(logs)),
-        cwd=tmp_path,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        start_new_session=True,
-    )
-    os.close(terminal)
+    env = stage.environment(TERM="xterm-256color", COLUMNS="100", LINES="30", PI_LOGS_DIR=str(logs))
+    process, controller = at_terminal(run(repository, "edit"), env, tmp_path)
     try:
         seen = b""
         while b"started" not in seen:

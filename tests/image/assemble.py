@@ -31,13 +31,17 @@ _HERE: Final = Path(__file__).resolve().parent
 _MODEL: Final = _HERE.parent / "fakes" / "model"
 
 
+def _release() -> str:
+    """What the bases are made of: this machine's Debian, or published images where it is none."""
+    try:
+        return debian.codename()
+    except debian.CannotMakeError:
+        return "published"
+
+
 def ensure_base(client: docker.DockerClient) -> str:
     """Debian, Node and pi: `pi-test-base:<hash>`. About 40 s the first time."""
-    try:
-        release = debian.codename()
-    except debian.CannotMakeError:
-        release = "published"
-    ref = f"pi-test-base:{offline.inputs_digest(release, client.version()['Arch'])[:16]}"
+    ref = f"pi-test-base:{offline.inputs_digest(_release(), client.version()['Arch'])[:16]}"
     return _ensure(client, ref, lambda: _make_base(client, ref))
 
 
@@ -76,11 +80,7 @@ def ensure_probe(client: docker.DockerClient) -> str:
 
 def ensure_egress_base(client: docker.DockerClient) -> str:
     """Debian with squid and Python, for `pi-dispatch egress up --base`: `pi-test-egress-base:<hash>`."""
-    try:
-        release = debian.codename()
-    except debian.CannotMakeError:
-        release = "published"
-    ref = f"pi-test-egress-base:{egress.inputs_digest(release, client.version()['Arch'])[:16]}"
+    ref = f"pi-test-egress-base:{egress.inputs_digest(_release(), client.version()['Arch'])[:16]}"
     return _ensure(client, ref, lambda: _make_egress_base(client, ref))
 
 

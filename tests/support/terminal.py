@@ -1,6 +1,7 @@
 """The user at a terminal: lines of shell as a person types them, with a git of no configuration but the folder's."""
 
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -46,6 +47,16 @@ def as_user(folder: Path, line: str, variables: Mapping[str, str] | None = None,
     if process.wait(60) != 0 and check:
         raise RuntimeError(f"exit {process.returncode}: {shown}")
     return shown
+
+
+def at_terminal(argv: list[str], env: Mapping[str, str], cwd: Path) -> tuple["subprocess.Popen[bytes]", int]:
+    """Start a program at a terminal of its own; the process, and the other side of the terminal."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        argv, env=dict(env), cwd=cwd, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    )
+    os.close(terminal)
+    return process, controller
 
 
 def read_all(terminal: int) -> str:

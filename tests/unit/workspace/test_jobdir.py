@@ -21,12 +21,12 @@ from pidispatch.workspace.jobdir import (
     count_outbox,
     deployment_id,
     make_job_dir,
-    private_folder,
     release_job_dir,
     remove_job_dir,
     remove_old_kept,
     sanitise,
 )
+from pidispatch.workspace.private import private_folder
 
 ME = (os.getuid(), os.getgid())
 

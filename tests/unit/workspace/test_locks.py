@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pidispatch.values.errors import InfraError
-from pidispatch.workspace.locks import hold_folder, overlap, try_lock
+from pidispatch.workspace.locks import gate, hold_folder, overlap, try_lock
 
 HOLDER = """
 import sys
@@ -86,3 +86,12 @@ def test_a_held_lock_is_not_taken_twice(tmp_path: Path) -> None:
     second = try_lock(tmp_path / "lock")
     assert second is not None
     second.release()
+
+
+def test_a_gate_that_stays_shut_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pidispatch.workspace.locks._GATE_S", 0.05)
+    with gate(tmp_path), pytest.raises(InfraError) as caught, gate(tmp_path):
+        raise AssertionError("two passed")
+    assert caught.value.cause == "lock-held"
+    with gate(tmp_path):
+        assert try_lock(tmp_path / ".gate") is None
