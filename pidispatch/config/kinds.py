@@ -40,8 +40,22 @@ def at_least(floor: int) -> Callable[[object], int]:
     return check
 
 
+def within(floor: int, ceiling: int) -> Callable[[object], int]:
+    """A validator for a whole number from `floor` to `ceiling`."""
+
+    def check(value: object) -> int:
+        number = strict_integer(value)
+        if not floor <= number <= ceiling:
+            raise ValueError(f"must be from {floor} to {ceiling}")
+        return number
+
+    return check
+
+
 PositiveInt = Annotated[int, BeforeValidator(at_least(1))]
 NonNegativeInt = Annotated[int, BeforeValidator(at_least(0))]
+#: Hours of a week at most.
+WeekHours = Annotated[int, BeforeValidator(within(0, 168))]
 
 
 def switch(value: object) -> bool:

@@ -25,8 +25,11 @@ class _Unheard:
             self._stream.flush()
 
 
-def configure_log() -> None:
-    """At a terminal, where a person reads the result, warnings in human lines; elsewhere every event as JSON."""
+def configure_log(*, events: bool = False) -> None:
+    """At a terminal, where a person reads the result, warnings in human lines; elsewhere every event as JSON.
+
+    `events`: every event at a terminal too, for a program whose log is all it says.
+    """
     terminal = sys.stderr.isatty()
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
@@ -39,7 +42,9 @@ def configure_log() -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if terminal else logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.WARNING if terminal and not events else logging.INFO
+        ),
         logger_factory=structlog.WriteLoggerFactory(file=_Unheard(sys.stderr)),  # type: ignore[arg-type]
         cache_logger_on_first_use=False,
     )

@@ -7,13 +7,14 @@ replaced by a default in silence.
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from pidispatch.config.field import setting
 from pidispatch.config.kinds import (
     ImageReference,
     NameList,
@@ -23,7 +24,9 @@ from pidispatch.config.kinds import (
     PositiveInt,
     StrictOne,
     Switch,
+    WeekHours,
 )
+from pidispatch.config.queue_settings import QueueSettings
 from pidispatch.config.text import printable
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
@@ -48,24 +51,21 @@ def _default_agent_dir() -> Path:
         return Path("/nonexistent")
 
 
-def _setting(default: Any, variable: str, description: str, *, unit: str, bound: str, remedy: str) -> Any:
-    extra: dict[str, Any] = {"unit": unit, "bound": bound, "remedy": remedy}
-    if callable(default):
-        return Field(default_factory=default, alias=variable, description=description, json_schema_extra=extra)
-    return Field(default=default, alias=variable, description=description, json_schema_extra=extra)
-
-
 _CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: Variables for which an empty value is refused instead of read as unset.
 _EMPTY_IS_A_VALUE = frozenset({"PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"})
 
 
-class Settings(BaseSettings):
+#: Variables whose value is never repeated.
+_SECRET = frozenset({"VALKEY_PASSWORD"})
+
+
+class Settings(QueueSettings):
     """The settings of one process, read once from its environment."""
 
     model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True, env_prefix="")
 
-    provider: PlainText = _setting(
+    provider: PlainText = setting(
         "anthropic",
         "PI_PROVIDER",
         "Model provider of a job that names none, as pi calls it.",
@@ -73,7 +73,7 @@ class Settings(BaseSettings):
         bound="one line of text",
         remedy="PI_PROVIDER=anthropic",
     )
-    model: PlainText = _setting(
+    model: PlainText = setting(
         "claude-sonnet-4-5-20250929",
         "PI_MODEL",
         "Model of a job that names none: the provider's own exact id.",
@@ -81,7 +81,7 @@ class Settings(BaseSettings):
         bound="one line of text",
         remedy="PI_MODEL=claude-sonnet-4-5-20250929",
     )
-    max_turns: PositiveInt = _setting(
+    max_turns: PositiveInt = setting(
         30,
         "PI_MAX_TURNS",
         "Most model turns of a run. The run is stopped before the request that would go past it.",
@@ -89,7 +89,7 @@ class Settings(BaseSettings):
         bound="1 or more",
         remedy="PI_MAX_TURNS=30",
     )
-    max_tokens: PositiveInt | None = _setting(
+    max_tokens: PositiveInt | None = setting(
         None,
         "PI_MAX_TOKENS",
         "Most billed tokens of a run, cache included. Checked after each turn, so a run may pass it by one turn.",
@@ -97,7 +97,7 @@ class Settings(BaseSettings):
         bound="1 or more; unset or empty: no cap",
         remedy="PI_MAX_TOKENS=200000",
     )
-    job_image: ImageReference = _setting(
+    job_image: ImageReference = setting(
         "pi-job:latest",
         "PI_JOB_IMAGE",
         "Image of a job that names none. It must be on the engine; it is never pulled.",
@@ -105,7 +105,7 @@ class Settings(BaseSettings):
         bound="lower-case letters, digits and `. _ - /`, with a tag",
         remedy="PI_JOB_IMAGE=pi-job:latest",
     )
-    jobs_dir: Path = _setting(
+    jobs_dir: Path = setting(
         lambda: _default_state_dir() / "jobs",
         "PI_JOBS_DIR",
         "Folder for the inputs of running jobs, for what a killed run left to be settled, and for the kept versions of "
@@ -115,16 +115,17 @@ class Settings(BaseSettings):
         bound="absolute",
         remedy="PI_JOBS_DIR=/var/lib/pi-dispatch/jobs",
     )
-    state_dir: Path = _setting(
+    state_dir: Path = setting(
         _default_state_dir,
         "PI_STATE_DIR",
-        "Folder for what must outlive a run: the id of this deployment, and the locks of folders in use. Made with "
+        "Folder for what must outlive a run: the id of this deployment, the locks of folders in use, and the data of "
+        "pi-dispatch's own server. Made with "
         "mode 0700 when absent.",
         unit="path",
         bound="absolute",
         remedy="PI_STATE_DIR=/var/lib/pi-dispatch",
     )
-    logs_dir: Path = _setting(
+    logs_dir: Path = setting(
         lambda: _default_state_dir() / "logs",
         "PI_LOGS_DIR",
         "Folder of the run records, one JSON file a run, and of the kept output of jobs. Made with mode 0700 when "
@@ -133,16 +134,24 @@ class Settings(BaseSettings):
         bound="absolute",
         remedy="PI_LOGS_DIR=/var/lib/pi-dispatch/logs",
     )
-    log_retention_days: NonNegativeInt = _setting(
+    log_retention_days: NonNegativeInt = setting(
         30,
         "PI_LOG_RETENTION_DAYS",
-        "Days that run records, kept output and kept versions of git files stay; older ones are removed when a run "
-        "begins. 0: for ever.",
+        "Days that run records, kept output and kept versions of git files stay; older ones are removed when a "
+        "worker begins, and then every PI_SWEEP_INTERVAL_HOURS. 0: for ever.",
         unit="days",
         bound="0 or more",
         remedy="PI_LOG_RETENTION_DAYS=30",
     )
-    capture_job_logs: StrictOne = _setting(
+    sweep_interval_hours: WeekHours = setting(
+        24,
+        "PI_SWEEP_INTERVAL_HOURS",
+        "Hours between two looks of a worker for what is older than its retention. 0: only when it begins.",
+        unit="hours",
+        bound="0 to 168",
+        remedy="PI_SWEEP_INTERVAL_HOURS=24",
+    )
+    capture_job_logs: StrictOne = setting(
         False,
         "PI_CAPTURE_JOB_LOGS",
         "1: keep the whole output of each job beside its record. It can hold whatever the agent printed.",
@@ -150,7 +159,7 @@ class Settings(BaseSettings):
         bound="1 turns it on, anything else leaves it off",
         remedy="PI_CAPTURE_JOB_LOGS=1",
     )
-    job_log_max_bytes: PositiveInt = _setting(
+    job_log_max_bytes: PositiveInt = setting(
         64 * 1024 * 1024,
         "PI_JOB_LOG_MAX_BYTES",
         "Most bytes kept of one job's output. Past it a marker line is written and no more.",
@@ -158,7 +167,7 @@ class Settings(BaseSettings):
         bound="1 or more",
         remedy="PI_JOB_LOG_MAX_BYTES=67108864",
     )
-    auth_from_pi: OnUnlessZero = _setting(
+    auth_from_pi: OnUnlessZero = setting(
         True,
         "PI_AUTH_FROM_PI",
         "Whether a provider without a key in the environment takes the API key that pi itself keeps for it on this "
@@ -167,7 +176,7 @@ class Settings(BaseSettings):
         bound="0 turns it off, anything else leaves it on",
         remedy="PI_AUTH_FROM_PI=0",
     )
-    agent_dir: Path = _setting(
+    agent_dir: Path = setting(
         _default_agent_dir,
         "PI_CODING_AGENT_DIR",
         "pi's own folder on this machine. Only its auth.json is read, for an API key.",
@@ -175,7 +184,7 @@ class Settings(BaseSettings):
         bound="absolute",
         remedy="PI_CODING_AGENT_DIR=/home/me/.pi/agent",
     )
-    global_pi_dir: Path | None = _setting(
+    global_pi_dir: Path | None = setting(
         None,
         "PI_GLOBAL_PI_DIR",
         "Folder mounted read-only into every job as the agent's overlay. It may hold `models.json` and, in this "
@@ -184,7 +193,7 @@ class Settings(BaseSettings):
         bound="absolute and existing; unset: no overlay",
         remedy="PI_GLOBAL_PI_DIR=/etc/pi-dispatch/overlay",
     )
-    egress: Switch = _setting(
+    egress: Switch = setting(
         True,
         "PI_EGRESS",
         "1: a job reaches one neighbour and nothing else. 0: a job has the engine's default network, and so "
@@ -193,7 +202,7 @@ class Settings(BaseSettings):
         bound="0 or 1",
         remedy="PI_EGRESS=1",
     )
-    egress_proxy: PlainText = _setting(
+    egress_proxy: PlainText = setting(
         names.EGRESS_PROXY,
         "PI_EGRESS_PROXY",
         "Name of the running container that is every job's one neighbour: an HTTP proxy on port 3128.",
@@ -201,7 +210,7 @@ class Settings(BaseSettings):
         bound="letters, digits, `_`, `.`, `-`; the first a letter or digit",
         remedy="PI_EGRESS_PROXY=pi-dispatch-egress-proxy",
     )
-    egress_dir: Path = _setting(
+    egress_dir: Path = setting(
         lambda: _default_state_dir() / "egress",
         "PI_EGRESS_DIR",
         "Folder of the shipped proxy's lists, egress-allowlist.conf and egress-private.conf. It is mounted read-only "
@@ -210,7 +219,7 @@ class Settings(BaseSettings):
         bound="absolute",
         remedy="PI_EGRESS_DIR=/etc/pi-dispatch/egress",
     )
-    forward_env: Annotated[NameList, NoDecode] = _setting(
+    forward_env: Annotated[NameList, NoDecode] = setting(
         (),
         "PI_FORWARD_ENV",
         "Names of further variables to hand to every job, comma-separated. The agent can read their values.",
@@ -292,10 +301,37 @@ def refuse_unserved_bounds(environ: Mapping[str, str]) -> None:
         )
 
 
+class _Given(Settings):
+    """The settings without the process's environment: from arguments alone."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is given
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
 def load_settings() -> Settings:
     """The settings of this process. Raises `ConfigError` naming every malformed variable."""
+    return _load(Settings, {})
+
+
+def load_only(variables: Collection[str]) -> Settings:
+    """Like `load_settings`, of these variables alone, so that others may be malformed; those stand at their defaults.
+
+    Hand on what is typed as no more than the fields of these variables.
+    """
+    return _load(_Given, {name: os.environ[name] for name in variables if name in os.environ})
+
+
+def _load(kind: type[Settings], given: dict[str, Any]) -> Settings:
     try:
-        return Settings()
+        return kind(**given)
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(error)), cause="setting") from None
 
@@ -311,5 +347,6 @@ def _explain(error: ValidationError) -> list[str]:
         variable = str(fault["loc"][0])
         extra = remedies.get(variable)
         remedy = extra["remedy"] if isinstance(extra, dict) else variable
-        lines.append(f"{variable}='{printable(str(fault['input']))}' {reason}. Write for example: {remedy}")
+        shown = "" if variable in _SECRET else f"='{printable(str(fault['input']))}'"
+        lines.append(f"{variable}{shown} {reason}. Write for example: {remedy}")
     return lines

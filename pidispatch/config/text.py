@@ -1,10 +1,7 @@
 """Text that came from elsewhere, made fit for a terminal or a log line."""
 
 import re
-import unicodedata
 
-#: Characters that turn the reading direction of a line; escaped so that text cannot look like other text.
-_BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 _SCRUB_LIMIT = 300
 #: A run without blanks outside of double quotes. Everything up to its last `@` may be a credential.
 _RUN = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\S)+')
@@ -15,12 +12,8 @@ _QUOTED = re.compile(r"\"[^\"]{2,}\"|'[^']{2,}'")
 
 
 def printable(text: str) -> str:
-    """`text` on one line with control, format and bidirectional characters written as escapes."""
-    return "".join(char if char == " " or not _escaped(char) else f"\\u{{{ord(char):04X}}}" for char in text)
-
-
-def _escaped(char: str) -> bool:
-    return ord(char) in _BIDI or unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    """`text` on one line, with what steers a terminal or turns the reading direction written as escapes."""
+    return "".join(char if char.isprintable() else f"\\u{{{ord(char):04X}}}" for char in text)
 
 
 def printable_block(text: str) -> str:

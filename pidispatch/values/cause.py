@@ -24,9 +24,21 @@ _LISTS = "pi-dispatch egress up says file, line and entry."
 CAUSES: Final[dict[str, Explained]] = {
     "auth-unreadable": Explained("pi's own auth.json cannot be read.", "Check its mode, or set PI_AUTH_FROM_PI=0."),
     "base-image-missing": Explained("The named base image is not on the engine.", "Fetch it, or leave out --base."),
+    "before-spending": Explained(
+        "The workers that took the job were lost before they spent anything, as often as it is taken up again.",
+        "Look at why they ended (their log, the machine's memory), then submit the job again.",
+    ),
+    "celery-config": Explained(
+        "The file of Celery settings, or a variable of Celery's, sets what pi-dispatch's promises hang on.",
+        "The message names the file and the entry; docs/how-to/worker.md lists what may be set.",
+    ),
     "deployment-id": Explained(
         "The id of this deployment in PI_STATE_DIR cannot be read or is none.",
         "Move the file `deployment` away to have a new one made.",
+    ),
+    "deployment-differs": Explained(
+        "PI_STATE_DIR is of another deployment than the jobs on the server.",
+        "Name the state folder of that deployment, or another server or prefix (VALKEY_URL, PI_KEY_PREFIX).",
     ),
     "desktop-linux-userns": Explained(
         "Docker Desktop maps users of its own virtual machine.", "Use the distribution's own Docker engine."
@@ -48,10 +60,18 @@ CAUSES: Final[dict[str, Explained]] = {
     ),
     "egress-network": Explained("The proxy's network cannot be used.", "pi-dispatch egress down, then up."),
     "egress-not-up": Explained("The proxy did not come to accept connections.", "Read its log: docker logs NAME"),
+    "engine-lock": Explained(
+        "The lock of the container engine cannot be made or taken.", "The message names its file, or the folders."
+    ),
+    "engine-taken": Explained(
+        "Another worker serves this container engine.", "End that one, or name another engine with DOCKER_HOST."
+    ),
     "flow-missing": Explained(
         "The commit holds no such flow.", "Commit .pi/skills/NAME/SKILL.md, or name a flow that is there."
     ),
-    "folder-busy": Explained("Another run works in the folder.", "Wait for its end, then run again."),
+    "folder-busy": Explained(
+        "Another run works in the folder.", "It comes back by itself once the other one has ended."
+    ),
     "folder-lock": Explained("The lock of the folder in PI_STATE_DIR cannot be taken.", _OWNER),
     "folder-missing": Explained("The folder does not exist or is none.", "Name the folder of a git repository."),
     "folder-name": Explained("The folder's path is not UTF-8, so it cannot be mounted.", "Rename the folder."),
@@ -76,18 +96,25 @@ CAUSES: Final[dict[str, Explained]] = {
     "git-failed": Explained("A git program failed on the host.", _GIT),
     "git-not-put-back": Explained(
         "What the run changed in .git could not be put back.",
-        "Look at .git/config and .git/hooks before you use git there; the next run tries again.",
+        "Look at .git/config and .git/hooks before you use git there; the next start of a worker tries again.",
     ),
     "git-unusable": Explained("The repository cannot be used as it stands.", _GIT),
     "image-build": Explained("The image could not be built.", "Read the end of the builder's output."),
     "image-reference": Explained("That is no name of an image.", "Write it like name:tag."),
-    "internal-error": Explained("A mistake of pi-dispatch's own.", "Report it with the log line `attempt_broke`."),
+    "internal-error": Explained(
+        "A mistake of pi-dispatch's own.", "Report it with the line `attempt_broke` or `gate_broke` of the log."
+    ),
     "job-dir": Explained("The job's directory in PI_JOBS_DIR cannot be made or written.", _OWNER),
+    "job-gone": Explained(
+        "The server lost its data, or the job ended long ago.", "See what is on record: pi-dispatch show JOBID"
+    ),
+    "job-id": Explained("A job's id begins like a key of the store.", "Name the job otherwise."),
     "job-image-missing": Explained("The image is not on the engine.", "Build it with: pi-dispatch image build"),
     "leftover": Explained("The engine did not remove what a killed run left.", "Check the engine: docker info"),
     "lock-held": Explained(
         "Another program holds a lock for far longer than it takes.", "End the program that hangs, then run again."
     ),
+    "lock-unusable": Explained("A lock in PI_STATE_DIR cannot be made or taken.", _OWNER),
     "log-unreadable": Explained("The kept output cannot be read.", "Check PI_LOGS_DIR and its owner."),
     "logs-dir": Explained(
         "The folder of the records cannot be used, so no run would be recorded.",
@@ -122,8 +149,53 @@ CAUSES: Final[dict[str, Explained]] = {
         "Give the folder, or the account of pi-dispatch, an ordinary group.",
     ),
     "rootless": Explained("A rootless engine maps users.", "Use a rootful engine."),
+    "row-unreadable": Explained(
+        "The store holds the job in a form that this version does not read.", "Submit the job again."
+    ),
     "runtime-unreadable": Explained("The engine does not say how it maps users.", "See what docker info prints."),
+    "schema-newer": Explained("The store of the queue is written by a later version.", "Install that version again."),
+    "server-binary": Explained(
+        "No server is packaged for this machine.", "Start a Redis 7 or newer, or a Valkey, and name it with VALKEY_URL."
+    ),
+    "server-cluster": Explained(
+        "The server is a Redis Cluster, which the queue's transport cannot use.", "Name a single server or a Sentinel."
+    ),
+    "server-in-use": Explained(
+        "Other programs use pi-dispatch's own server.", "End them; the last one ends the server by itself."
+    ),
+    "server-loading": Explained("The server still loads its data.", "Try again."),
+    "server-no-master": Explained(
+        "No Sentinel names a server that is up.", "Check the name of the master, and that the Sentinels answer."
+    ),
+    "server-not-ended": Explained(
+        "pi-dispatch's own server does not end.", "Read its log: server/server.log in PI_STATE_DIR."
+    ),
+    "server-not-running": Explained(
+        "pi-dispatch's own server does not run.", "Start a worker, or name a server of yours with VALKEY_URL."
+    ),
+    "server-not-started": Explained(
+        "pi-dispatch's own server does not come up.", "Read its log: server/server.log in PI_STATE_DIR."
+    ),
+    "server-old": Explained("The server is older than Redis 7.", "Name a Redis 7 or newer, or a Valkey."),
+    "server-password": Explained("The server does not take the password.", "Set VALKEY_PASSWORD."),
+    "server-refuses": Explained("The server refuses what the queue needs.", "The message has the server's own words."),
+    "server-sentinel": Explained(
+        "The address is that of a Sentinel.", "Write VALKEY_URL=sentinel://HOST:PORT/0?master=NAME."
+    ),
+    "server-unreachable": Explained(
+        "The server does not answer.", "Start it, or correct VALKEY_URL; see pi-dispatch server status."
+    ),
     "setting": Explained("A variable is malformed.", "The message names it, the value, and what to write."),
+    "store-error": Explained("The server of the queue refused a command.", "Its own log says more."),
+    "store-unreachable": Explained(
+        "The server of the queue does not answer.", "See that it runs and that VALKEY_URL names it."
+    ),
+    "state-dir-too-long": Explained(
+        "The path of PI_STATE_DIR is too long for a socket in it.", "Name a shorter one, or a server with VALKEY_URL."
+    ),
+    "ticket-unpublished": Explained(
+        "The job is accepted, and its ticket did not reach the server.", "A worker publishes it again by itself."
+    ),
     "timeout": Explained("A program on the host took too long.", "Try again; is the folder very large?"),
     "unfinished": Explained("The attempt came to no end.", _AGAIN),
     "unserved-bound": Explained(
@@ -131,9 +203,13 @@ CAUSES: Final[dict[str, Explained]] = {
     ),
     "unsettled": Explained(
         "An earlier run in the folder was broken off and is not settled.",
-        "Each run says at its beginning why it cannot settle it; mend that and run again.",
+        "A worker settles it when it starts; its log says why it could not. Mend that, then start the worker anew.",
     ),
     "userns-remap": Explained("The engine remaps users.", "Use an engine without userns-remap."),
+    "worker-option": Explained(
+        "An option of celery worker would bend what pi-dispatch counts on.", "Leave it out; the message says why."
+    ),
+    "worker-pool": Explained("Only the threads pool can serve.", "Leave out --pool."),
     "worktree": Explained(
         "The git directory, or objects of it, lie outside the folder, so git would not work in the box.",
         "Use the main checkout, or a clone of its own: git clone --no-local FOLDER NEW",

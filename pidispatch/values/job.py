@@ -48,3 +48,8 @@ class Job(Value):
         """The name of the target that may be shown and recorded: `local:` and the folder's last part."""
         # A name that is not UTF-8 would make the record unwritable as JSON.
         return f"local:{self.folder.name.encode('utf-8', 'replace').decode('utf-8')}"
+
+    @property
+    def label(self) -> str:
+        """What Flower, events and logs show of it: kind, the folder's last part, flow. No text of the job."""
+        return f"{self.target.replace(':', ' ', 1)} {self.flow or '-'}"

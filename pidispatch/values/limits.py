@@ -54,3 +54,59 @@ class Limits(Value):
     pi_path_chars: int = Field(default=200, ge=1)
     #: Seconds between looks at a running container, besides waiting for its end.
     look_every_s: float = Field(default=5.0, gt=0)
+    #: Seconds a job's run lease stands without being renewed.
+    lease_s: float = Field(default=60.0, gt=0)
+    #: Seconds between renewals of the leases of this worker's jobs.
+    renew_every_s: float = Field(default=20.0, gt=0)
+    #: Seconds between two sweeps of the store by one worker.
+    sweep_every_s: float = Field(default=30.0, gt=0)
+    #: Seconds beyond a lease that the server must have been up before a job counts as lost.
+    sweep_rest_s: float = Field(default=30.0, ge=0)
+    #: Jobs that one sweep looks at for each of its cases.
+    sweep_batch: int = Field(default=500, ge=1)
+    #: Seconds after which a published ticket that nobody took is published again.
+    unclaimed_s: float = Field(default=300.0, gt=0)
+    #: Seconds past its instant after which a deferred job's ticket is published again.
+    overdue_s: float = Field(default=60.0, gt=0)
+    #: Seconds after which another worker writes a record that is missing.
+    unrecorded_s: float = Field(default=60.0, gt=0)
+    #: Times a job that was lost before it spent is queued again.
+    lost_requeues: int = Field(default=2, ge=0)
+    #: Milliseconds in which a second job with the same semantic key is not created.
+    dedup_ms: int = Field(default=600_000, ge=1)
+    #: Milliseconds until a job that met a busy folder, or a busy machine, is looked at again.
+    scope_busy_recheck_ms: int = Field(default=5_000, ge=1)
+    #: Milliseconds until a ticket is looked at again whose store did not answer.
+    undecided_recheck_ms: int = Field(default=3_000, ge=1)
+    #: Milliseconds from a failed attempt to the next; doubled with each further one.
+    retry_base_ms: int = Field(default=60_000, ge=1)
+    #: Seconds between looks for a request to cancel a running job.
+    cancel_poll_s: float = Field(default=2.0, gt=0)
+    #: Seconds for which a request to cancel stands.
+    cancel_request_s: float = Field(default=60.0, gt=0)
+    #: Seconds for which one who asks to cancel waits for the answer.
+    cancel_wait_s: float = Field(default=10.0, gt=0)
+    #: Seconds for which the answer to a request to cancel stands.
+    cancel_ack_s: float = Field(default=300.0, gt=0)
+    #: Seconds after which the broker gives back a ticket whose holder has not renewed it.
+    visibility_s: float = Field(default=120.0, gt=0)
+    #: Seconds between two tickets by which a worker proves that its consumer hears.
+    tick_every_s: float = Field(default=30.0, gt=0)
+    #: Seconds without such a ticket after which a worker with free slots ends itself.
+    deaf_s: float = Field(default=150.0, gt=0)
+    #: Seconds for which the store shows a worker that has not said anything.
+    worker_seen_s: float = Field(default=90.0, gt=0)
+    #: Seconds for which the progress and the result of a run are shown to the one who waits for it.
+    progress_s: float = Field(default=3600.0, gt=0)
+    #: Seconds between two tries to tell the store of an end, while it does not answer.
+    store_retry_s: float = Field(default=1.0, gt=0)
+    #: Seconds for which a worker that was told to stop goes on trying.
+    stop_patience_s: float = Field(default=5.0, ge=0)
+    #: Seconds that a worker which holds no job has to leave, before it ends itself.
+    leave_s: float = Field(default=10.0, gt=0)
+    #: Seconds for which the queue's transport waits for an answer of the server.
+    broker_answer_s: float = Field(default=30.0, gt=0)
+    #: Threads of a worker beyond its job slots; in them jobs that fall due on a full machine are deferred.
+    spare_threads: int = Field(default=2, ge=1)
+    #: Job slots that the threads of a worker are made for at least, so that the number can be raised while it runs.
+    most_slots: int = Field(default=10, ge=1)

@@ -15,6 +15,7 @@ PROXY_PORT: Final = 3128
 
 #: Labels written on job containers and networks.
 LABEL_JOB: Final = "pi.dispatch.job"
+LABEL_ATTEMPT: Final = "pi.dispatch.attempt"
 LABEL_DEPLOYMENT: Final = "pi.dispatch.deployment"
 
 #: Labels read from a job image.
@@ -71,7 +72,6 @@ UNSERVED_BOUNDS: Final = (
     "PI_WEEKLY_COST_USD",
     "PI_MONTHLY_COST_USD",
     "PI_ALLOWED_MODELS",
-    "PI_CONCURRENCY",
     "PI_PAUSE_WINDOWS_FILE",
     "PI_SCOPED_LIMITS_FILE",
     "PI_PROJECTS_FILE",

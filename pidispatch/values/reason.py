@@ -51,7 +51,7 @@ class Reason(StrEnum):
     PROVIDER_UNCONFIGURED = (
         "provider-unconfigured",
         "There is no credential for the model provider.",
-        "Export the provider's key in the environment of pi-dispatch, or choose another provider.",
+        "Export the provider's key in the environment of the worker and start it anew, or choose another provider.",
     )
     EGRESS_PROXY_MISSING = (
         "egress-proxy-missing",
@@ -92,7 +92,7 @@ class Reason(StrEnum):
     )
     OPERATOR_CANCEL = (
         "operator-cancel",
-        "The operator stopped the run.",
+        "The operator cancelled the job, before it ran or while it did.",
         "Nothing to mend; what the agent had done is in the folder.",
     )
     RUNNER_POLICY = (
@@ -103,7 +103,7 @@ class Reason(StrEnum):
     PROVIDER_AUTH_REFUSED = (
         "provider-auth-refused",
         "The model provider refused the credential.",
-        "Check the provider's key in the environment of pi-dispatch.",
+        "Check the provider's key in the environment of the worker.",
     )
     WORKSPACE_NOT_WRITABLE = (
         "workspace-not-writable",
@@ -129,7 +129,7 @@ class Reason(StrEnum):
     CONTAINER_DETACHED = (
         "container-detached",
         "The connection to the engine was lost while the container ran.",
-        "Check the engine (docker info); the next pi-dispatch run settles what is left there.",
+        "Check the engine (docker info), then start the worker anew: it settles what is left there.",
     )
     WORKER_LOST = (
         "worker-lost",
@@ -225,3 +225,4 @@ class AbortReason(StrEnum):
     JOB_TIMEOUT = "job-timeout-30m"
     SHUTDOWN = "shutdown"
     OPERATOR_CANCEL = "operator-cancel"
+    LEASE_LOST = "lease-lost"

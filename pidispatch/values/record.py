@@ -63,8 +63,25 @@ class SessionUse(Value):
     bytes: int | None
 
 
+class EarlierAttempt(Value):
+    """What is kept of an attempt that another one followed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    attempt: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    reason: str | None
+    cause: str | None
+    exit_code: int | None
+    tokens: dict[str, Number | bool] | None
+    usage: Usage | None
+    budget_reserved: bool | None
+    git_restored: int | None = None
+
+
 class RunRecord(Value):
-    """One attempt at a job, as JSON with these keys (docs/reference/record.md).
+    """The last attempt at a job, as JSON with these keys (docs/reference/record.md).
 
     The only texts in it are ids, names that an operator chose, and words of closed lists.
     """
@@ -97,6 +114,8 @@ class RunRecord(Value):
     budget_reserved: bool | None
     #: Which attempt at the job this is, from 1.
     attempt: int
+    #: The attempts before it, oldest first.
+    attempts: tuple[EarlierAttempt, ...] = ()
     #: Name of the machine that ran it.
     host: str | None
     image_digest: str | None
@@ -116,7 +135,9 @@ class RunRecord(Value):
     trace_id: str | None = None
 
     @classmethod
-    def of(cls, job: Job, result: Result, host: str) -> "RunRecord":
+    def of(
+        cls, job: Job, result: Result, host: str, attempt: int = 1, attempts: tuple[EarlierAttempt, ...] = ()
+    ) -> "RunRecord":
         """The record of one attempt, built key by key so that nothing else can slip in."""
         outcome = result.outcome
         refusal = None if isinstance(outcome, Completed) else outcome
@@ -138,9 +159,21 @@ class RunRecord(Value):
             provider=result.provider,
             model=result.model,
             budget_reserved=False if refusal and refusal.reason is Reason.CONTAINER_NEVER_STARTED else result.spent,
-            attempt=1,
+            attempt=attempt,
+            attempts=attempts,
             host=host,
             image_digest=result.image_digest,
             changed=result.change.changed if result.change else None,
             git_restored=len(result.restored) if result.spent else None,
         )
+
+    @property
+    def as_earlier(self) -> tuple[EarlierAttempt, ...]:
+        """The earlier attempts of the one that follows this one: those of this record, and it."""
+        own = {name: getattr(self, name) for name in EarlierAttempt.model_fields}
+        return (*self.attempts, EarlierAttempt.model_validate(own))
+
+    @property
+    def final(self) -> bool:
+        """Whether the job must not run again: it ended by itself or by policy, or nobody can tell what it spent."""
+        return self.outcome != "failed" or self.reason == Reason.WORKER_LOST

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pidispatch.config.host import host_name
 from pidispatch.config.settings import Settings, load_settings, refuse_unserved_bounds
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
@@ -43,6 +44,7 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_STATE_DIR": tmp_path / ".pi-dispatch",
         "PI_LOGS_DIR": tmp_path / ".pi-dispatch" / "logs",
         "PI_LOG_RETENTION_DAYS": 30,
+        "PI_SWEEP_INTERVAL_HOURS": 24,
         "PI_CAPTURE_JOB_LOGS": False,
         "PI_JOB_LOG_MAX_BYTES": 64 * 2**20,
         "PI_AUTH_FROM_PI": True,
@@ -52,6 +54,12 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_EGRESS": True,
         "PI_EGRESS_PROXY": "pi-dispatch-egress-proxy",
         "PI_FORWARD_ENV": (),
+        "VALKEY_URL": None,
+        "VALKEY_PASSWORD": None,
+        "PI_KEY_PREFIX": "pi:",
+        "PI_CONCURRENCY": 3,
+        "PI_WORKER_NAME": host_name(),
+        "PI_CELERY_CONFIG": None,
     }
 
 
@@ -73,6 +81,8 @@ def test_an_empty_folder_is_refused(monkeypatch: pytest.MonkeyPatch, variable: s
 
 
 def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "celeryconfig.py"
+    file.touch()
     written = {
         "PI_PROVIDER": "openai",
         "PI_MODEL": "gpt-5",
@@ -83,6 +93,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_STATE_DIR": "/s",
         "PI_LOGS_DIR": "/l",
         "PI_LOG_RETENTION_DAYS": "0",
+        "PI_SWEEP_INTERVAL_HOURS": "0",
         "PI_CAPTURE_JOB_LOGS": "1",
         "PI_JOB_LOG_MAX_BYTES": "5",
         "PI_AUTH_FROM_PI": "0",
@@ -92,6 +103,12 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_EGRESS": "0",
         "PI_EGRESS_PROXY": "proxy_1.x-y",
         "PI_FORWARD_ENV": " NPM_CONFIG_REGISTRY, ,PIP_INDEX_URL,",
+        "VALKEY_URL": "rediss://h:1/2",
+        "VALKEY_PASSWORD": "0123456789abcdef_-",
+        "PI_KEY_PREFIX": "mine:",
+        "PI_CONCURRENCY": "5",
+        "PI_WORKER_NAME": "build-1",
+        "PI_CELERY_CONFIG": str(file),
     }
     found = load(monkeypatch, written)
     assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == {
@@ -104,6 +121,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_STATE_DIR": Path("/s"),
         "PI_LOGS_DIR": Path("/l"),
         "PI_LOG_RETENTION_DAYS": 0,
+        "PI_SWEEP_INTERVAL_HOURS": 0,
         "PI_CAPTURE_JOB_LOGS": True,
         "PI_JOB_LOG_MAX_BYTES": 5,
         "PI_AUTH_FROM_PI": False,
@@ -113,6 +131,12 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_EGRESS": False,
         "PI_EGRESS_PROXY": "proxy_1.x-y",
         "PI_FORWARD_ENV": ("NPM_CONFIG_REGISTRY", "PIP_INDEX_URL"),
+        "VALKEY_URL": "rediss://h:1/2",
+        "VALKEY_PASSWORD": "0123456789abcdef_-",
+        "PI_KEY_PREFIX": "mine:",
+        "PI_CONCURRENCY": 5,
+        "PI_WORKER_NAME": "build-1",
+        "PI_CELERY_CONFIG": file,
     }
 
 
@@ -144,7 +168,24 @@ MALFORMED = [
     ("PI_EGRESS_PROXY", "café", "must be a container name"),
     ("PI_FORWARD_ENV", "A,B C", "is not the name of a variable"),
     ("PI_FORWARD_ENV", "A=1", "is not the name of a variable"),
+    ("PI_KEY_PREFIX", "pi", "end with ':'"),
+    ("PI_KEY_PREFIX", "{pi}:", "must be letters"),
+    ("PI_CONCURRENCY", "0", "must be 1 or more"),
+    ("PI_WORKER_NAME", "a@b", "must be letters"),
+    ("PI_WORKER_NAME", "a.json", "must not end with .json"),
+    ("PI_SWEEP_INTERVAL_HOURS", "169", "must be from 0 to 168"),
+    ("PI_WORKER_NAME", "a" * 65, "at most 64"),
+    ("PI_CELERY_CONFIG", "celeryconfig.py", "must be an absolute path"),
+    ("PI_CELERY_CONFIG", "/nonexistent/celeryconfig.py", "must be an existing file"),
 ]
+#: Read strictly elsewhere (`server/address.py`), a secret that is never repeated, and what only one text turns over.
+OTHERWISE = {"VALKEY_URL", "VALKEY_PASSWORD", "PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI"}
+
+
+def test_a_malformed_password_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, {"VALKEY_PASSWORD": "hunter2 hunter2"})
+    assert message.startswith("VALKEY_PASSWORD must be 16 or more")
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize(("variable", "value", "reason"), MALFORMED)
@@ -160,14 +201,17 @@ def test_a_malformed_value_is_refused_with_its_remedy(
 
 
 def test_every_variable_can_be_refused_and_its_remedy_is_good(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # The two that only one text turns over take every other one for their default.
-    assert {variable for variable, *_ in MALFORMED} == set(FIELDS) - {"PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI"}
+    assert {variable for variable, *_ in MALFORMED} == set(FIELDS) - OTHERWISE
+    file = tmp_path / "celeryconfig.py"
+    file.touch()
+    # What must exist, and what a shell makes.
+    there = {"PI_GLOBAL_PI_DIR": str(tmp_path), "PI_CELERY_CONFIG": str(file), "VALKEY_PASSWORD": "0" * 48}
     for variable, field in FIELDS.items():
         extra = Settings.model_fields[field].json_schema_extra
         assert isinstance(extra, dict)
         written, value = str(extra["remedy"]).split("=")
         assert written == variable
-        load(monkeypatch, {variable: str(tmp_path) if variable == "PI_GLOBAL_PI_DIR" else value})
+        load(monkeypatch, {variable: there.get(variable, value)})
 
 
 @pytest.mark.parametrize("text", ["", "0", "2", "yes", "true", " 1"])

@@ -44,4 +44,9 @@ def test_a_token_is_read_back() -> None:
 
 
 def test_the_ways_to_end_a_job() -> None:
-    assert {reason.value for reason in AbortReason} == {"job-timeout-30m", "shutdown", "operator-cancel"}
+    assert {reason.value for reason in AbortReason} == {
+        "job-timeout-30m",
+        "shutdown",
+        "operator-cancel",
+        "lease-lost",
+    }

@@ -125,6 +125,7 @@ def test_the_whole_record() -> None:
         "model": "m",
         "budgetReserved": True,
         "attempt": 1,
+        "attempts": [],
         "host": "host",
         "imageDigest": "sha256:00",
         "changed": True,
