@@ -1,0 +1,80 @@
+"""The one way to the server: every script and command of the store passes here, and every fault is named here."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import redis
+from redis.exceptions import ConnectionError as Unreachable
+from redis.exceptions import ReadOnlyError, RedisError
+from redis.exceptions import TimeoutError as Slow
+
+from pidispatch.jobs.keys import named
+from pidispatch.jobs.rows import RETENTION
+from pidispatch.jobs.scripts import SCRIPTS, source
+from pidispatch.values.errors import InfraError
+from pidispatch.values.limits import Limits
+
+T = TypeVar("T")
+#: Faults of a server that is away, is starting, or was demoted: it may answer again.
+_AWAY: Final = (Unreachable, Slow, ReadOnlyError)
+
+
+class Calls:
+    """A server, the prefix of all keys, and the scripts with their bounds.
+
+    `client` decodes its answers. `offset_ms` is added to the server's clock; it is for tests.
+    """
+
+    def __init__(self, client: redis.Redis, prefix: str, limits: Limits, offset_ms: int = 0) -> None:
+        self._client = client
+        self._key = named(prefix)
+        self._limits = limits
+        self._bounds = json.dumps(_bounds(prefix, limits, offset_ms))
+        self._registered = {name: client.register_script(source(name)) for name in SCRIPTS}
+
+    def _script(self, name: str, *arguments: str | int) -> Any:
+        """Run one script; what it answers. Raises `InfraError`."""
+        return self._ask(lambda: self._registered[name](args=[self._bounds, *arguments]))
+
+    def _ask(self, call: Callable[[], T]) -> T:
+        """Do one exchange with the server. Raises `InfraError`."""
+        try:
+            return call()
+        except _AWAY as error:
+            raise InfraError(
+                f"the server of the queue does not answer ({type(error).__name__}): see that it runs and that "
+                "VALKEY_URL names it",
+                "store-unreachable",
+            ) from None
+        except RedisError as error:
+            raise InfraError(
+                f"the server of the queue refused a command ({_word(error)}): its own log says more", "store-error"
+            ) from None
+
+
+def _word(error: RedisError) -> str:
+    # The first word of a server's fault is its code; what follows may repeat what was sent.
+    code = str(error).split(" ", 1)[0]
+    return code if code.isalnum() else type(error).__name__
+
+
+def _bounds(prefix: str, limits: Limits, offset_ms: int) -> dict[str, Any]:
+    return {
+        "prefix": prefix,
+        "offset": offset_ms,
+        "lease": round(limits.lease_s * 1000),
+        # The shortest time in which a lease can run out that was renewed when it was due.
+        "silence": round((limits.lease_s - limits.renew_every_s) * 1000),
+        "rest": round((limits.lease_s + limits.sweep_rest_s) * 1000),
+        "batch": limits.sweep_batch,
+        "unclaimed": round(limits.unclaimed_s * 1000),
+        "overdue": round(limits.overdue_s * 1000),
+        "unrecorded": round(limits.unrecorded_s * 1000),
+        "requeues": limits.lost_requeues,
+        "dedup": limits.dedup_ms,
+        "retry": limits.retry_base_ms,
+        "request": round(limits.cancel_request_s * 1000),
+        "acknowledged": round(limits.cancel_ack_s * 1000),
+        "keep": {kind.value: keep._asdict() for kind, keep in RETENTION.items()},
+    }

@@ -1,0 +1,85 @@
+"""Every key of the store, declared once; docs/reference/keys.md is made from this table.
+
+All of them begin with `PI_KEY_PREFIX`, as do those of Celery's transport, so that others can use the server too.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+
+class Key(NamedTuple):
+    """One kind of key."""
+
+    #: Its name after the prefix; the part in angle brackets varies.
+    name: str
+    type: str
+    holds: str
+    expires: str
+
+
+JOB: Final = Key(
+    "job:<id>", "hash", "the row of a job: its state, its task as JSON, its record", "24 hours or 7 days after its end"
+)
+LOCK: Final = Key(
+    "job:lock:<id>", "string", "the run lease of an active job: `<worker>#<engine id>#<nonce>`", "a lease after renewal"
+)
+PROGRESS: Final = Key("job:progress:<id>", "hash", "turns and tokens of a run so far; advice only", "after an hour")
+TOLD: Final = Key(
+    "job:told:<id>", "string", "the end of a run as JSON, for the one who waits for it; never recorded", "after an hour"
+)
+DUE: Final = Key("jobs:due", "sorted set", "every deferred job, by the instant it wakes", "never")
+QUEUED: Final = Key(
+    "jobs:queued:<queue>", "sorted set", "every queued job of a queue, by when its ticket was published", "never"
+)
+ACTIVE: Final = Key("jobs:active", "sorted set", "every active job, by the end of its lease", "never")
+FAILED_JOBS: Final = Key("jobs:failed", "sorted set", "failed jobs, by their end", "each with its row")
+UNRECORDED: Final = Key(
+    "jobs:unrecorded", "sorted set", "jobs whose record is still to be written, by since when", "never"
+)
+QUEUES: Final = Key("queues", "set", "every queue that ever had a job", "never")
+DEDUP: Final = Key(
+    "dedup:<semantic key>", "string", "id of the job that took the semantic key; never extended", "after 10 minutes"
+)
+CANCEL_REQUEST: Final = Key("cancel:req:<id>", "string", "a request to cancel an active job", "after a minute")
+CANCEL_ANSWER: Final = Key("cancel:ack:<id>", "string", "name of the worker that heard the request", "after 5 minutes")
+WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
+WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
+SWEPT: Final = Key(
+    "swept", "hash", "when the store was last swept, and since when without a pause in which leases ran out", "never"
+)
+SCHEMA: Final = Key("schema", "string", "number of the format of all of this", "never")
+DEPLOYMENT: Final = Key("deployment", "string", "id of the deployment that the store belongs to", "never")
+
+#: All of them.
+KEYS: Final[tuple[Key, ...]] = (
+    JOB,
+    LOCK,
+    PROGRESS,
+    TOLD,
+    DUE,
+    QUEUED,
+    ACTIVE,
+    FAILED_JOBS,
+    UNRECORDED,
+    QUEUES,
+    DEDUP,
+    CANCEL_REQUEST,
+    CANCEL_ANSWER,
+    WORKER,
+    WORKERS,
+    SWEPT,
+    SCHEMA,
+    DEPLOYMENT,
+)
+#: Beginnings of an id that would make the key of its row that of another thing.
+TAKEN: Final = ("lock:", "progress:", "told:")
+
+
+def named(prefix: str) -> Callable[..., str]:
+    """A function that makes the whole name of a key: `named("pi:")(JOB, "local-1")` is `pi:job:local-1`."""
+
+    def name(key: Key, part: str = "") -> str:
+        head, variable, _ = key.name.partition("<")
+        return f"{prefix}{head}{part if variable else ''}"
+
+    return name

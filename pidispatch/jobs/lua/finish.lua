@@ -1,0 +1,9 @@
+-- finish(id, owner, gen, state, record, reason or '', cause or '', attempt of the record)
+local id, owner, gen, state, record, reason, cause, attempt = unpack(ARGV, 2)
+local answer = refused(id, owner, gen)
+if answer then return answer end
+-- That of a run before the server lost its data may be a later attempt than the row's.
+keep_record(id, record, attempt)
+drop_lease(id)
+end_job(id, state, reason, cause)
+return 'won'

@@ -1,0 +1,98 @@
+"""The Celery object of whoever submits, and the ticket it publishes: a job's id, its generation, a safe label."""
+
+from datetime import datetime
+from typing import Any, Final
+
+import kombu.exceptions
+from celery import Celery
+from celery.app.defaults import SETTING_KEYS
+from kombu import Exchange, Queue
+
+from pidispatch.config.settings import Settings
+from pidispatch.config.text import printable
+from pidispatch.jobs.celery_defaults import (
+    DEFAULTS,
+    FIXED,
+    SHARED_QUEUE,
+    operator_settings,
+    refuse_environment,
+    transport_options,
+)
+from pidispatch.jobs.rows import Ticket
+from pidispatch.server.address import Address
+from pidispatch.values.errors import InfraError
+from pidispatch.values.limits import Limits
+
+#: Name of the task that a ticket calls.
+TASK: Final = "pidispatch.job"
+#: Header of a ticket that carries its generation.
+GEN: Final = "gen"
+#: How long a publish may go on trying; what it does not manage, a worker's sweep does.
+_RETRIES: Final = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.5}
+
+
+def producer(settings: Settings, address: Address, limits: Limits | None = None) -> Celery:
+    """A Celery application that publishes tickets to the server at `address`."""
+    app = Celery("pidispatch", set_as_current=False)
+    app.config_from_object(configuration(settings, address, limits or Limits()))
+    return app
+
+
+def configuration(settings: Settings, address: Address, limits: Limits) -> dict[str, Any]:
+    """Defaults, the operator's file over them, and what is fixed. Raises `ConfigError`."""
+    refuse_environment()
+    own = operator_settings(settings.celery_config, settings.state_dir)
+    options = own.pop("broker_transport_options", {})
+    return {
+        **DEFAULTS,
+        **own,
+        **FIXED,
+        "broker_url": address.broker_url,
+        "broker_transport_options": {
+            **transport_options(settings.key_prefix, limits),
+            **options,
+            **address.transport_options,
+        },
+        "task_queues": [queue(SHARED_QUEUE), queue(own_queue(settings))],
+        "worker_concurrency": max(settings.concurrency, limits.most_slots) + limits.spare_threads,
+    }
+
+
+def own_queue(settings: Settings) -> str:
+    """The queue of this machine's worker alone."""
+    return f"{SHARED_QUEUE}@{settings.worker_name}"
+
+
+def queue(name: str) -> Any:
+    """A `kombu.Queue` as a plain list of the server, which needs no binding to be declared."""
+    return Queue(name, Exchange(""), routing_key=name)
+
+
+def publish(app: Celery, ticket: Ticket, eta: datetime | None = None) -> None:
+    """Publish `ticket`, for `eta` or at once. Raises `InfraError` (cause `ticket-unpublished`)."""
+    try:
+        app.send_task(
+            TASK,
+            args=(ticket.job_id,),
+            task_id=ticket.job_id,
+            queue=queue(ticket.queue),
+            headers={GEN: str(ticket.gen)},
+            eta=eta,
+            retry=True,
+            retry_policy=_RETRIES,
+            **safe_representation(ticket.job_id, ticket.label),
+        )
+    except (kombu.exceptions.OperationalError, OSError) as error:
+        raise InfraError(
+            f"the job is accepted and its ticket could not be published ({type(error).__name__})", "ticket-unpublished"
+        ) from None
+
+
+def safe_representation(job_id: str, label: str) -> dict[str, Any]:
+    """What Flower, task events and logs show in the place of a ticket's arguments."""
+    return {"argsrepr": f"({job_id}, {printable(label)})", "kwargsrepr": "{}"}
+
+
+def known_settings() -> frozenset[str]:
+    """The names of all settings that Celery has."""
+    return frozenset(SETTING_KEYS)

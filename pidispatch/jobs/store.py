@@ -1,0 +1,155 @@
+"""The job store: the truth about every job. A message only says that it can be looked at.
+
+Each move is one atomic script and one round trip, and time is the server's. A move of a job that a worker holds asks
+for its lease and is refused to everybody else (docs/explanation/queue.md).
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from pidispatch.jobs import lost
+from pidispatch.jobs.cancelling import Cancelling
+from pidispatch.jobs.keys import JOB, TAKEN
+from pidispatch.jobs.repair import Repair
+from pidispatch.jobs.rows import (
+    Acquired,
+    Answer,
+    Deferred,
+    Ignored,
+    Lease,
+    Row,
+    RowUnreadable,
+    Submitted,
+    Ticket,
+    ending_state,
+    unreadable,
+)
+from pidispatch.jobs.seen import Seen
+from pidispatch.jobs.setup import Setup
+from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.values.job import Job
+from pidispatch.values.record import RunRecord
+
+__all__ = ["JobStore", "RowUnreadable"]
+
+#: Attempts at a job on a folder: the one retry comes `Limits.retry_base_ms` after the first.
+_ATTEMPTS: Final = 2
+
+
+class JobStore(Setup, Seen, Cancelling, Repair):
+    """The jobs of one deployment."""
+
+    def submit(self, job: Job, *, queue: str, max_attempts: int = _ATTEMPTS, dedup_key: str | None = None) -> Submitted:
+        """Accept a job: on the return it will be run once, or stands already. Its ticket is to be published next.
+
+        An id that is known in any state is a `duplicate`. Then a semantic key that another job took less than
+        `Limits.dedup_ms` ago makes it `coalesced`. Raises `ConfigError` for a job that cannot be stored, and
+        `InfraError`.
+        """
+        data = _stored(job)
+        status, job_id, *gen = self._script(
+            "submit", job.id, data, queue, job.label, job.kind.value, max_attempts, dedup_key or ""
+        )
+        if not gen:
+            return Submitted(status=status, job_id=job_id)
+        ticket = Ticket(job_id=job_id, gen=int(gen[0]), queue=queue, label=job.label)
+        return Submitted(status=status, job_id=job_id, ticket=ticket)
+
+    def acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Ignored:
+        """Take the job that a ticket of generation `gen` announces; once per generation. `owner` is new every time.
+
+        Raises `RowUnreadable`, with the lease, where the job is taken and cannot be read; and `InfraError`.
+        """
+        status, *told = self._script("acquire", job_id, gen, owner)
+        if status != "acquired":
+            return Ignored(state=status)
+        data, attempt, max_attempts, queue, label, record = told
+        lease = Lease(job_id=job_id, owner=owner, gen=gen, attempt=int(attempt))
+        try:
+            job = Job.model_validate_json(data)
+        except ValidationError:
+            raise RowUnreadable(lease, queue, label, int(max_attempts)) from None
+        return Acquired(
+            job=job,
+            lease=lease,
+            queue=queue,
+            label=label,
+            max_attempts=int(max_attempts),
+            previous=lost.parsed(record),
+        )
+
+    def renew(self, leases: Iterable[Lease]) -> dict[str, Answer]:
+        """Renew leases, all in one round trip; the answer for each job. Raises `InfraError`.
+
+        A lease whose key is gone is taken again, as long as the row names its owner: the server was away.
+        """
+        asked = list(leases)
+        if not asked:
+            return {}
+        answers = self._script("renew", *(part for one in asked for part in _proof(one)))
+        return {one.job_id: Answer(answer) for one, answer in zip(asked, answers, strict=True)}
+
+    def defer(self, lease: Lease, delay_ms: int, why: str) -> Deferred | Answer:
+        """Put a job to sleep, with the same attempt. An attempt that may have cost something is never put to sleep.
+
+        The ticket of the new generation is to be published next. Raises `InfraError`.
+        """
+        return _slept(self._script("defer", *_proof(lease), delay_ms, why))
+
+    def spend(self, lease: Lease) -> Answer:
+        """Note that from now on this attempt may cost something, and renew its lease. Raises `InfraError`."""
+        return Answer(self._script("spend", *_proof(lease)))
+
+    def finish(self, lease: Lease, record: RunRecord) -> Answer:
+        """End a job with `record`. `WON` is answered once; its receiver writes the record. Raises `InfraError`."""
+        told = (record.model_dump_json(), record.reason or "", record.cause or "", record.attempt)
+        return Answer(self._script("finish", *_proof(lease), ending_state(record).value, *told))
+
+    def fail(self, lease: Lease, record: RunRecord, *, never_started: bool) -> Deferred | Answer:
+        """End an attempt whose surroundings failed: `Deferred` to the next one, or `WON` where it was the last.
+
+        `CANCEL`: another attempt would come, and a request to cancel stands. `never_started` says that no container
+        ran, so that nothing was spent. Raises `InfraError`.
+        """
+        told = (record.model_dump_json(), record.reason or "", record.cause or "")
+        return _slept(self._script("fail", *_proof(lease), *told, int(record.final), int(never_started)))
+
+    def row(self, job_id: str) -> Row | None:
+        """The row of a job as it stands; `None` where there is none. Raises `InfraError`."""
+        fields = self._ask(lambda: self._client.hgetall(self._key(JOB, job_id)))
+        if not fields:
+            return None
+        try:
+            return Row.model_validate({"id": job_id, **fields})
+        except ValidationError:
+            raise InfraError(unreadable(job_id), "row-unreadable") from None
+
+    def record_of(self, row: Row) -> RunRecord | None:
+        """The record of the last attempt that ended, made from the row where no worker could; `None` without one."""
+        return lost.record_of(row)
+
+
+def _proof(lease: Lease) -> tuple[str, str, int]:
+    return lease.job_id, lease.owner, lease.gen
+
+
+def _slept(told: list[Any]) -> Deferred | Answer:
+    status, *rest = told
+    if status != "deferred":
+        return Answer(status)
+    gen, due_ms, delay_ms = (int(one) for one in rest)
+    return Deferred(gen=gen, due_ms=due_ms, delay_ms=delay_ms)
+
+
+def _stored(job: Job) -> str:
+    """A job as JSON. Raises `ConfigError`."""
+    if job.id.startswith(TAKEN):
+        raise ConfigError(f"a job's id cannot begin with {', '.join(TAKEN)}: name it otherwise", "job-id")
+    try:
+        return job.model_dump_json()
+    except ValueError:
+        raise ConfigError(
+            "the folder's path is not UTF-8, so the job cannot be stored: rename the folder", "folder-name"
+        ) from None
