@@ -66,8 +66,8 @@ def _attempt(run: Attempt, job: Job) -> float:
     began = time.perf_counter()
     result = run(job, lambda _: None, Abort())
     took = time.perf_counter() - began
-    if not isinstance(result.outcome, Completed):
-        raise RuntimeError(f"the benchmark's own attempt did not complete: {result.outcome}")
+    if not isinstance(result, Result) or not isinstance(result.outcome, Completed):
+        raise RuntimeError(f"the benchmark's own attempt did not complete: {result}")
     return took
 
 

@@ -3,6 +3,7 @@
 Calls: https://docker-py.readthedocs.io/en/stable/ and https://docs.docker.com/reference/api/engine/
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from docker.models.networks import Network
 from docker.utils.socket import frames_iter_no_tty
 
 from pidispatch.box.egress import DEFAULT_NAME, LABEL
+from pidispatch.box.facts import JobContainer
 from pidispatch.box.faults import ENGINE_FAULTS, fault, is_conflict, never_started, tried
 from pidispatch.box.spec import ContainerSpec, create_arguments
 from pidispatch.config.text import scrub
@@ -245,6 +247,41 @@ class Engine:
         except ENGINE_FAULTS as error:
             raise fault(f"the container engine does not answer for {name}", error) from None
 
+    def job_containers(self, deployment: str) -> tuple[JobContainer, ...]:
+        """Every container of the job prefix and of `deployment`, in any state. Raises `InfraError`."""
+        api = self._client.api
+        try:
+            listed = api.containers(all=True, filters={"label": f"{names.LABEL_DEPLOYMENT}={deployment}"})
+            found = [JobContainer.of(facts) for one in listed if (facts := _inspected(api, one["Id"])) is not None]
+        except ENGINE_FAULTS as error:
+            raise fault("the container engine does not list its containers", error) from None
+        return tuple(one for one in found if one.name.startswith(names.JOB_PREFIX))
+
+    def job_networks(self, deployment: str) -> tuple[str, ...]:
+        """Names of every job's network of `deployment`. Raises `InfraError`."""
+        try:
+            listed = self._client.api.networks(filters={"label": f"{names.LABEL_DEPLOYMENT}={deployment}"})
+        except ENGINE_FAULTS as error:
+            raise fault("the container engine does not list its networks", error) from None
+        found = [str(one["Name"]) for one in listed]
+        return tuple(name for name in found if name.startswith(names.JOB_PREFIX) and name.endswith("-net"))
+
+    def clear_network(self, name: str) -> str | None:
+        """Disconnect whatever is on the network `name` and remove it; returns what failed, if anything did."""
+        api = self._brisk.api
+
+        def clear() -> None:
+            # One that its own job has removed meanwhile is gone.
+            with contextlib.suppress(docker.errors.NotFound):
+                disconnect_and_remove()
+
+        def disconnect_and_remove() -> None:
+            for member in api.inspect_network(name)["Containers"] or {}:
+                api.disconnect_container_from_network(member, name, force=True)
+            api.remove_network(name)
+
+        return tried(clear)
+
     def is_gone(self, name: str, deployment: str) -> bool:
         """Whether the engine says that it has no container `name` of this deployment's; false where it says nothing."""
         try:
@@ -269,6 +306,15 @@ class Engine:
     def remove(self, container: Container) -> str | None:
         """Remove the container, ending it if it still runs. Returns what failed."""
         return tried(lambda: self._brisk.api.remove_container(str(container.id), force=True, v=True))
+
+
+def _inspected(api: docker.APIClient, container: str) -> dict[str, Any] | None:
+    """What the engine says of one container; `None` where it was removed meanwhile."""
+    try:
+        facts: dict[str, Any] = api.inspect_container(container)
+    except docker.errors.NotFound:
+        return None
+    return facts
 
 
 def _frames(socket: Any) -> Iterator[bytes]:

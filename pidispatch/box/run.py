@@ -66,8 +66,10 @@ def _unheard(_: object) -> None:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What is told of a container on its way. None of these may raise."""
+    """What is told of a container on its way. But for `spending`, none of these may raise."""
 
+    #: It is about to be made, and may cost something from then on. What this raises ends the run before that.
+    spending: Callable[[], None] = lambda: None
     #: Gets all its output.
     sink: Sink = _unheard
     #: How it ended, told while the container that says so is still there.
@@ -95,19 +97,30 @@ def run_container(
     #: What the engine did not say is gone.
     left: list[str] = []
     try:
-        if abort.reason is not None:
-            return ContainerEnd(code=_ABORTED_CODE, aborted=abort.reason)
-        with _network(engine, spec, neighbour, left), _container(engine, spec, left) as container:
-            end = _Run(engine, container, spec, abort, progress, clock, hooks.sink).result()
-            hooks.ended(end)
+        if (unstarted := _unstarted(abort)) is not None:
+            return unstarted
+        with _network(engine, spec, neighbour, left):
+            if (unstarted := _unstarted(abort)) is not None:
+                return unstarted
+            with _container(engine, spec, left, hooks.spending) as container:
+                end = _Run(engine, container, spec, abort, progress, clock, hooks.sink).result()
+                hooks.ended(end)
         return end
     finally:
         if not left:
             hooks.gone()
 
 
+def _unstarted(abort: Abort) -> ContainerEnd | None:
+    """The end of a job that was ended before anything was made for it."""
+    return None if abort.reason is None else ContainerEnd(code=_ABORTED_CODE, aborted=abort.reason)
+
+
 @contextmanager
-def _container(engine: Engine, spec: ContainerSpec, left: list[str]) -> Iterator[Container]:
+def _container(
+    engine: Engine, spec: ContainerSpec, left: list[str], spending: Callable[[], None]
+) -> Iterator[Container]:
+    spending()
     try:
         container = engine.create(spec)
     except InfraError:

@@ -15,6 +15,7 @@ from pidispatch.values import names
 from pidispatch.values.base import Value
 from pidispatch.values.limits import Limits
 from pidispatch.values.reference import image_reference
+from pidispatch.workspace.jobdir import sanitise
 
 #: The only places of the box that something of the host is mounted at, in their order; `True` is read-only.
 MOUNT_TARGETS: Final[dict[str, bool]] = {
@@ -60,6 +61,10 @@ class ContainerSpec(Value):
     #: Cannot be false: a description without isolation does not exist.
     isolated: Literal[True]
     name: str
+    #: Id of the job, where the name is made of a plain form of it.
+    job_id: str | None = None
+    #: Which attempt at the job it is, from 1.
+    attempt: int = Field(default=1, ge=1)
     image: str
     user: JobUser
     env: dict[str, str]
@@ -101,6 +106,8 @@ class ContainerSpec(Value):
     def _agreeing(self) -> Self:
         if self.env.get("PI_JOB_ID") != self.name:
             raise ValueError("PI_JOB_ID is the name of the container")
+        if self.job_id is not None and self.name != names.JOB_PREFIX + sanitise(self.job_id):
+            raise ValueError("the name of a job container is made of the job's id")
         if self.user.explicit and self.env.get("HOME") != names.BOX_HOME:
             raise ValueError("an explicit user and HOME travel as a pair")
         if self.network is not None and self.network != f"{self.name}-net":
@@ -136,7 +143,11 @@ def create_arguments(spec: ContainerSpec) -> dict[str, Any]:
             EngineMount(mount.target, str(mount.source), type="bind", read_only=MOUNT_TARGETS[mount.target])
             for mount in spec.mounts
         ],
-        "labels": {names.LABEL_JOB: spec.name.removeprefix(names.JOB_PREFIX), names.LABEL_DEPLOYMENT: spec.deployment},
+        "labels": {
+            names.LABEL_JOB: spec.job_id or spec.name.removeprefix(names.JOB_PREFIX),
+            names.LABEL_ATTEMPT: str(spec.attempt),
+            names.LABEL_DEPLOYMENT: spec.deployment,
+        },
         # The SDK would add the proxies of the account's own Docker configuration, credentials included.
         "use_config_proxy": False,
         "stdin_open": False,

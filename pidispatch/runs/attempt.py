@@ -1,6 +1,7 @@
 """One attempt at a job, from its first check to its last clean-up.
 
-The order is the promise: every check of the ladder, then the container, which alone can spend, then what came of it.
+The order is the promise: every check of the ladder, then the word that it spends, then the container, which alone can,
+then what came of it.
 """
 
 import contextlib
@@ -14,18 +15,18 @@ from pathlib import Path
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
-from pidispatch.box.environment import job_environment
-from pidispatch.box.run import ContainerEnd, Hooks, run_container
-from pidispatch.box.spec import BoxMount, ContainerSpec
+from pidispatch.box.run import ContainerEnd, Hooks, Sink, run_container
+from pidispatch.box.spec import ContainerSpec
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.runs.classify import aborted, classify, classify_error
-from pidispatch.runs.events import tell_end
-from pidispatch.runs.joblog import JobLog
+from pidispatch.runs.events import tell_exit, tell_lost
+from pidispatch.runs.joblog import JobLog, shown, tee
 from pidispatch.runs.ladder import LADDER, climb
 from pidispatch.runs.note import EndNote, write_end
-from pidispatch.runs.prepare import container_name
+from pidispatch.runs.prepare import container_spec
 from pidispatch.runs.records import RecordStore
+from pidispatch.runs.seams import Finish, LeaseLost, Output, Spend, no_one
 from pidispatch.runs.site import Effective, Site
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.change import Change
@@ -37,13 +38,12 @@ from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.progress import Progress, ProgressSink
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
+from pidispatch.values.verdict import Defer, Why
 from pidispatch.workspace.changes import read_change
 from pidispatch.workspace.guard import put_back
-from pidispatch.workspace.jobdir import count_outbox, deployment_id
+from pidispatch.workspace.jobdir import count_outbox
 
 _OURS = "an error of pi-dispatch's own; the log names it"
-#: Keeps the result of an attempt; raises `InfraError` where it cannot.
-Finish = Callable[[Job, Result], None]
 
 
 class Attempt:
@@ -51,7 +51,8 @@ class Attempt:
 
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
     `finish` is called with each result while everything that is needed to settle the attempt still lies on the disk:
-    where it fails, that stays there for the next start.
+    where it fails, that stays there for the next start. `spend` is called right before the container is made, and may
+    still end the attempt. `output` gives what takes a job's output beside its kept log.
     """
 
     def __init__(
@@ -62,6 +63,9 @@ class Attempt:
         limits: Limits,
         clock: Clock,
         environ: Mapping[str, str] | None = None,
+        *,
+        spend: Spend = no_one,
+        output: Output | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
@@ -69,21 +73,35 @@ class Attempt:
         self._limits = limits
         self._clock = clock
         self._environ = os.environ if environ is None else environ
+        self._spend = spend
+        self._output = output
 
-    def __call__(self, job: Job, progress: ProgressSink, abort: Abort) -> Result:
-        """One attempt at `job`. Returns how it ended, whatever happens."""
-        site = self._site(job, _never_failing(progress), abort)
+    def __call__(self, job: Job, progress: ProgressSink, abort: Abort, number: int = 1) -> Result | Defer:
+        """One attempt at `job`, its `number` from 1. Returns how it ended, whatever happens.
+
+        Of a `Defer` (another run works in the folder, or the program stops before anything was spent) nothing is kept
+        or told as an end. Nor is it of an attempt that lost its lease (by `LeaseLost` or the abort of that reason): the
+        job is another's then, and so is the word about it.
+        """
+        site = self._site(job, _never_failing(progress), abort, number)
         timer = threading.Timer(self._limits.job_timeout_s, abort.set, (AbortReason.JOB_TIMEOUT,))
         timer.daemon = True
         timer.start()
         try:
             result = _ended(site)
-            tell_end(job, site.effective, self._settings.egress_proxy, result)
-            self._keep(site, result)
+            if isinstance(result, Result):
+                self._tell(site, result)
         finally:
             timer.cancel()
             _clean_up(site)
         return result
+
+    def _tell(self, site: Site, result: Result) -> None:
+        if AbortReason.LEASE_LOST in (site.abort.reason, getattr(result.outcome, "cause", None)):
+            tell_lost(site.job, site.number)
+            return
+        tell_exit(site.job, site.effective, self._settings.egress_proxy, result)
+        self._keep(site, result)
 
     def _keep(self, site: Site, result: Result) -> None:
         try:
@@ -93,9 +111,9 @@ class Attempt:
             site.settled = site.settled and not site.spent
             if not isinstance(error, DispatchError):
                 # A fault of the surroundings is told where it happened.
-                log().error("run_record_failed", jobId=site.job.id, reason=_cause(error), at=_place(error))
+                log().error("finish_broke", jobId=site.job.id, reason=_cause(error), at=_place(error))
 
-    def _site(self, job: Job, progress: ProgressSink, abort: Abort) -> Site:
+    def _site(self, job: Job, progress: ProgressSink, abort: Abort, number: int) -> Site:
         return Site(
             job=job,
             begun_at=self._clock.now(),
@@ -109,13 +127,22 @@ class Attempt:
             progress=progress,
             abort=abort,
             cleanup=ExitStack(),
+            number=number,
+            spend=self._spend,
+            output=self._output,
         )
 
 
-def _ended(site: Site) -> Result:
+def _ended(site: Site) -> Result | Defer:
     begun = Result.begin(site.begun_at, site.effective.provider, site.effective.model)
     try:
-        result = _attempted(site, begun)
+        attempted = _attempted(site, begun)
+        if isinstance(attempted, Defer):
+            return attempted
+        result = attempted
+    except LeaseLost:
+        # Whatever else would have ended it, nothing of it is this program's to say any more.
+        result = begun.ending(aborted(AbortReason.LEASE_LOST))
     except DispatchError as error:
         result = begun.ending(classify_error(error))
     except Exception as error:
@@ -136,22 +163,24 @@ def _clean_up(site: Site) -> None:
         log().error("clean_up_failed", jobId=site.job.id, cause=_cause(error), at=_place(error))
 
 
-def _attempted(site: Site, result: Result) -> Result:
-    refused = climb(site, LADDER)
-    if refused is not None:
-        return result.ending(refused)
+def _attempted(site: Site, result: Result) -> Result | Defer:
+    turned_away = climb(site, LADDER)
+    if isinstance(turned_away, Defer):
+        return turned_away
+    if turned_away is not None:
+        return result.ending(turned_away)
     if site.abort.reason is not None:
-        return result.ending(aborted(site.abort.reason))
-    spec = _spec(site)
-    # From here on it may have been paid for, and until the engine says otherwise its container may be there.
-    site.spent, site.settled = True, False
+        return _stopped(site) or result.ending(aborted(site.abort.reason))
+    spec = container_spec(site)
+    # Until the engine says otherwise its container may be there.
+    site.settled = False
     try:
         end = _contained(site, spec)
     finally:
         restored, guard_error = _put_back(site)
     outcome, telemetry = classify(end)
     if end.seconds is None:
-        return result.ending(outcome)
+        return _stopped(site) or result.ending(outcome)
     change, diff, change_error = _read_change(site)
     return result.ending(outcome).model_copy(
         update={
@@ -171,16 +200,24 @@ def _attempted(site: Site, result: Result) -> Result:
     )
 
 
+def _stopped(site: Site) -> Defer | None:
+    """For a job whose worker stops before it has cost anything: whoever asked for it may not ask again."""
+    if site.spent or site.abort.reason is not AbortReason.SHUTDOWN:
+        return None
+    return Defer(why=Why.STOPPED, delay_ms=0)
+
+
 def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
+    def spending() -> None:
+        site.spend(site.job)
+        site.spent = True
+
     def gone() -> None:
         site.settled = True
 
     with ExitStack() as open_:
-        hooks = Hooks(ended=lambda end: write_end(site.job_dir.end, EndNote(end=end)), gone=gone)
-        if site.settings.capture_job_logs:
-            output = JobLog(site.records.log_path(site.job.id), site.settings.job_log_max_bytes)
-            open_.callback(output.close)
-            hooks = replace(hooks, sink=output.write)
+        hooks = Hooks(spending=spending, ended=lambda end: write_end(site.job_dir.end, EndNote(end=end)), gone=gone)
+        hooks = replace(hooks, sink=tee(_sinks(site, open_)))
         return run_container(
             site.engine,
             spec,
@@ -192,38 +229,15 @@ def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
         )
 
 
-def _spec(site: Site) -> ContainerSpec:
-    name, settings, effective = container_name(site.job.id), site.settings, site.effective
-    mounts = [
-        BoxMount(source=site.job_dir.inputs, target="/job"),
-        BoxMount(source=site.folder.path, target="/workspace"),
-        BoxMount(source=site.job_dir.outbox, target="/outbox"),
-    ]
-    if settings.global_pi_dir is not None:
-        mounts.append(BoxMount(source=settings.global_pi_dir, target="/opt/pi-global"))
-    return ContainerSpec(
-        isolated=True,
-        name=name,
-        image=site.image.digest,
-        user=site.user,
-        env=job_environment(
-            container=name,
-            provider=effective.provider,
-            model=effective.model,
-            max_turns=effective.max_turns,
-            max_tokens=effective.max_tokens,
-            flow=site.job.flow,
-            user=site.user,
-            neighbour=site.neighbour.alias if site.neighbour else None,
-            forward=settings.forward_env,
-            environ=site.environ,
-            stored=site.stored,
-        ),
-        mounts=tuple(mounts),
-        network=f"{name}-net" if site.neighbour else None,
-        deployment=deployment_id(settings.state_dir),
-        limits=site.limits,
-    )
+def _sinks(site: Site, open_: ExitStack) -> list[Sink]:
+    sinks: list[Sink] = []
+    if site.settings.capture_job_logs:
+        kept = JobLog(site.records.log_path(site.job.id), site.settings.job_log_max_bytes)
+        open_.callback(kept.close)
+        sinks.append(kept.write)
+    if site.output is not None:
+        sinks.append(shown(site.output, site.job.id))
+    return sinks
 
 
 def _put_back(site: Site) -> tuple[tuple[str, ...], str | None]:

@@ -1,6 +1,6 @@
 """From how a container ended to what that means: the exit status and the abort decide, never what the box says."""
 
-from pidispatch.box.exitline import has_runner_line, read_telemetry
+from pidispatch.box.exitline import has_runner_line, last_exit, read_telemetry
 from pidispatch.box.run import ContainerEnd
 from pidispatch.config.log import log
 from pidispatch.values.cause import remedy_of
@@ -46,6 +46,19 @@ def _outcome(end: ContainerEnd, telemetry: Telemetry) -> Outcome:
             remedy="check the image with: pi-dispatch image verify",
         )
     return _failed(end, said)
+
+
+def classify_left(end: ContainerEnd, *, cut_off: bool) -> tuple[Outcome, Telemetry]:
+    """The outcome of a container that nobody watched to its end: its true one, or that it cannot be told.
+
+    `cut_off`: it ran until whoever found it ended it. Who was killed by us, or whose last line is missing, may have
+    been in the middle of anything; and the end of one whose lease was lost was another one's to tell.
+    """
+    outcome, telemetry = classify(end)
+    silent = end.aborted is None and last_exit(end.tail) is None
+    if cut_off or silent or end.aborted is AbortReason.LEASE_LOST:
+        outcome = InfraFailed(reason=Reason.WORKER_LOST)
+    return outcome, telemetry
 
 
 def aborted(why: AbortReason) -> Aborted:

@@ -6,23 +6,34 @@ Ids, numbers and names that an operator chose; never text of a job (docs/referen
 from pidispatch.config.log import log
 from pidispatch.runs.site import Effective
 from pidispatch.values.job import Job
-from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused, recorded_outcome
+from pidispatch.values.outcome import Aborted, Refused
 from pidispatch.values.reason import Reason
-from pidispatch.values.record import Result
+from pidispatch.values.record import Result, RunRecord
 
 
-def tell_end(job: Job, effective: Effective, proxy: str, result: Result) -> None:
-    """Log how the attempt at `job` ended; `proxy` is the name of the neighbour it was to have."""
+def tell_exit(job: Job, effective: Effective, proxy: str, result: Result) -> None:
+    """Log what the attempt at `job` met; `proxy` is the name of the neighbour it was to have.
+
+    What that means for the job is told by `tell_end`, once the store has said that it counts.
+    """
     outcome = result.outcome
     if result.exit_code is not None:
         log().info("container_exit", jobId=job.id, exitCode=result.exit_code, aborted=isinstance(outcome, Aborted))
     elif isinstance(outcome, Refused):
         _tell_refusal(job, effective, proxy, outcome)
-    if isinstance(outcome, InfraFailed):
-        log().info("job_failed", jobId=job.id, attempt=1, reason=outcome.reason.value, cause=outcome.cause)
+
+
+def tell_end(record: RunRecord) -> None:
+    """Log the end that counts, once for each: what its record says."""
+    if record.outcome == "failed":
+        log().info("job_failed", jobId=record.job_id, attempt=record.attempt, reason=record.reason, cause=record.cause)
     else:
-        reason = None if isinstance(outcome, Completed) else outcome.reason.value
-        log().info("job_completed", jobId=job.id, outcome=recorded_outcome(outcome), reason=reason)
+        log().info("job_completed", jobId=record.job_id, outcome=record.outcome, reason=record.reason)
+
+
+def tell_lost(job: Job, attempt: int) -> None:
+    """Log that the job was taken over: its end is for another one to tell."""
+    log().warning("attempt_lease_lost", jobId=job.id, attempt=attempt)
 
 
 def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) -> None:

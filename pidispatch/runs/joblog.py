@@ -4,13 +4,49 @@ import contextlib
 import os
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
+from pidispatch.box.run import Sink
 from pidispatch.config.log import log
+from pidispatch.runs.seams import Output
 
 #: Seconds to wait for a write under way before its file is left to it.
 _CLOSE_S = 2.0
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def shown(output: Output, job_id: str) -> Sink:
+    """What `output` gives for the job, for a run that goes on when nobody can hear it any more.
+
+    Asked for with the first output; once it fails, that is told to the log and no more is given to it.
+    """
+    sink: Sink | None = None
+    failed = False
+
+    def write(chunk: bytes) -> None:
+        nonlocal sink, failed
+        if failed:
+            return
+        try:
+            sink = sink or output(job_id)
+            sink(chunk)
+        except Exception as error:
+            failed = True
+            with contextlib.suppress(OSError, ValueError):
+                log().warning("output_sink_failed", jobId=job_id, cause=type(error).__name__)
+
+    return write
+
+
+def tee(sinks: Sequence[Sink]) -> Sink:
+    """Every chunk to each of `sinks`, in their order."""
+
+    def write(chunk: bytes) -> None:
+        for sink in sinks:
+            sink(chunk)
+
+    return write
 
 
 class JobLog:

@@ -17,6 +17,7 @@ from pidispatch.box.providers import KEY_VARIABLES, credential
 from pidispatch.box.run import Neighbour
 from pidispatch.box.user import decide_user, refuse_mapping
 from pidispatch.config.settings import Settings
+from pidispatch.gates.folder import scope_busy
 from pidispatch.runs.note import unsettled_run
 from pidispatch.runs.prepare import prepare
 from pidispatch.runs.site import Site
@@ -25,6 +26,7 @@ from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed
 from pidispatch.values.reason import Reason
+from pidispatch.values.verdict import Defer
 from pidispatch.workspace.folder import Folder, open_folder
 from pidispatch.workspace.locks import hold_folder, overlap
 from pidispatch.workspace.shape import check_shape
@@ -34,21 +36,21 @@ from pidispatch.workspace.shape import check_shape
 class Step:
     """One rung. `take` sets what it establishes on the site.
 
-    It returns what may be shown of it (`None`: it did not apply) or the refusal, and raises `ConfigError` or
-    `InfraError`.
+    It returns what may be shown of it (`None`: it did not apply), the refusal, or that the job has to come back later;
+    it raises `ConfigError` or `InfraError`.
     """
 
     name: str
-    take: Callable[[Site], str | Refused | None]
+    take: Callable[[Site], str | Refused | Defer | None]
 
 
-def climb(site: Site, ladder: tuple[Step, ...]) -> Refused | None:
-    """Take every step in order, telling each that is passed; the first refusal ends it, as an abort does."""
+def climb(site: Site, ladder: tuple[Step, ...]) -> Refused | Defer | None:
+    """Take every step in order, telling each that is passed; the first that turns it away ends it, as an abort does."""
     for step in ladder:
         if site.abort.reason is not None:
             return None
         found = step.take(site)
-        if isinstance(found, Refused):
+        if isinstance(found, Refused | Defer):
             return found
         if found is not None:
             site.progress(CheckPassed(name=step.name, detail=found))
@@ -60,16 +62,23 @@ def _records(site: Site) -> str:
     return ""
 
 
-def _folder(site: Site) -> str:
+def _folder(site: Site) -> str | Defer:
     folder = open_folder(site.job.folder)
     check_shape(folder)
     _refuse_own(site.settings, folder)
-    lock = hold_folder(site.settings.state_dir, folder.path)
+    try:
+        lock = hold_folder(site.settings.state_dir, folder.path)
+    except InfraError as error:
+        if error.cause != "folder-busy":
+            raise
+        # Another program of this account works there. That says nothing of this job.
+        return scope_busy(site.job, site.limits)
     site.cleanup.callback(lock.release)
     if (note := unsettled_run(site.settings.jobs_dir, folder.path)) is not None:
         raise InfraError(
             f"the run {note.job.id} in {folder.path.name!r} was broken off and is not settled: its container may still "
-            "run, and what it changed in .git is not put back. The note above says why; run again once that is mended",
+            "run, and what it changed in .git is not put back. A worker settles it when it starts, and its log says "
+            "why it could not. Mend that, then start the worker anew",
             "unsettled",
         )
     site.folder = folder

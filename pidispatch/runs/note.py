@@ -3,6 +3,7 @@
 It is written right before the container is made. Where it is missing, no container was ever made.
 """
 
+import contextlib
 import os
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +31,8 @@ class AttemptNote(Value):
     model_config = ConfigDict(extra="ignore")
 
     job: Job
+    #: Which attempt at the job it is, from 1.
+    attempt: int = 1
     #: The workspace, its links resolved, and its inode: another folder may stand there later.
     folder: Path
     inode: int
@@ -56,6 +59,8 @@ class EndNote(Value):
     end: ContainerEnd
     #: It was ended by whoever settled it, so that how it would have ended is lost.
     cut_off: bool = False
+    #: Whether it was ever started, and so may have spent.
+    started: bool = True
 
 
 def write_note(path: Path, note: AttemptNote) -> None:
@@ -105,6 +110,16 @@ def read_end(path: Path) -> EndNote | None:
         return EndNote.model_validate_json(path.read_bytes().strip(b"\0"))
     except (OSError, ValidationError):
         return None
+
+
+def noted_containers(jobs_dir: Path) -> frozenset[str]:
+    """Names of the containers of all attempts that have a directory; an unreadable note explains none."""
+    found = set()
+    for path in all_job_dirs(jobs_dir):
+        with contextlib.suppress(InfraError):
+            if (note := read_note(path / NOTE)) is not None:
+                found.add(note.container)
+    return frozenset(found)
 
 
 def unsettled_run(jobs_dir: Path, folder: Path) -> AttemptNote | None:

@@ -1,20 +1,19 @@
-"""The last rung before the container: the workspace of a local job, and everything the job is told."""
+"""The last rung before the container: the workspace of a local job, everything the job is told, and its container."""
 
-from pidispatch.config.text import printable
+from pidispatch.box.environment import job_environment
+from pidispatch.box.spec import BoxMount, ContainerSpec
+from pidispatch.runs.dirty import dirty_tree
 from pidispatch.runs.note import AttemptNote, reserve_end, write_note
 from pidispatch.runs.site import Site
 from pidispatch.values import names
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
-from pidispatch.workspace.changes import Snapshot, snapshot
+from pidispatch.workspace.changes import snapshot
 from pidispatch.workspace.dotpi import DotPi, materialise
 from pidispatch.workspace.git import open_host_git
 from pidispatch.workspace.guard import take_notes
 from pidispatch.workspace.inputs import local_event, local_prompt
 from pidispatch.workspace.jobdir import deployment_id, make_job_dir, release_job_dir, remove_job_dir, sanitise
-
-#: Names shown of a tree that differs from its commit.
-_SHOWN = 5
 
 
 def container_name(job_id: str) -> str:
@@ -29,8 +28,9 @@ def prepare(site: Site) -> str | Refused:
     site.cleanup.callback(_leave, site)
     site.git = open_host_git(site.folder, site.job_dir.git_dir, site.limits)
     site.before = snapshot(site.git)
-    if site.before.dirty and not job.allow_dirty:
-        return _dirty(site.before)
+    # What an earlier attempt at this very job left is no reason against the next one.
+    if site.before.dirty and not job.allow_dirty and site.number == 1:
+        return dirty_tree(site.before)
     brought = materialise(site.git, site.job_dir.skills, site.job_dir.give)
     if isinstance(brought, Refused):
         return brought
@@ -44,12 +44,50 @@ def prepare(site: Site) -> str | Refused:
     return site.git.sha[:12] + skills
 
 
+def container_spec(site: Site) -> ContainerSpec:
+    """The description of the job's container, once every rung is passed. Raises `DispatchError`."""
+    name, settings, effective = container_name(site.job.id), site.settings, site.effective
+    mounts = [
+        BoxMount(source=site.job_dir.inputs, target="/job"),
+        BoxMount(source=site.folder.path, target="/workspace"),
+        BoxMount(source=site.job_dir.outbox, target="/outbox"),
+    ]
+    if settings.global_pi_dir is not None:
+        mounts.append(BoxMount(source=settings.global_pi_dir, target="/opt/pi-global"))
+    return ContainerSpec(
+        isolated=True,
+        name=name,
+        job_id=site.job.id,
+        attempt=site.number,
+        image=site.image.digest,
+        user=site.user,
+        env=job_environment(
+            container=name,
+            provider=effective.provider,
+            model=effective.model,
+            max_turns=effective.max_turns,
+            max_tokens=effective.max_tokens,
+            flow=site.job.flow,
+            user=site.user,
+            neighbour=site.neighbour.alias if site.neighbour else None,
+            forward=settings.forward_env,
+            environ=site.environ,
+            stored=site.stored,
+        ),
+        mounts=tuple(mounts),
+        network=f"{name}-net" if site.neighbour else None,
+        deployment=deployment_id(settings.state_dir),
+        limits=site.limits,
+    )
+
+
 def _note(site: Site) -> None:
     write_note(
         site.job_dir.note,
         AttemptNote(
             # The task is the job's alone, and nobody who settles it needs it.
             job=site.job.model_copy(update={"task": "-"}),
+            attempt=site.number,
             folder=site.folder.path,
             inode=site.folder.path.stat().st_ino,
             provider=site.effective.provider,
@@ -70,17 +108,6 @@ def _leave(site: Site) -> None:
         remove_job_dir(site.job_dir)
     else:
         release_job_dir(site.job_dir)
-
-
-def _dirty(before: Snapshot) -> Refused:
-    found = [name.decode("utf-8", "replace") for name in [*before.tracked, *before.untracked]]
-    shown = ", ".join(printable(name) for name in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
-    return Refused(
-        reason=Reason.CONFIG_REFUSED,
-        cause="dirty-tree",
-        detail=f"the folder has {len(found)} uncommitted change(s), which the agent's would mix with: {shown}",
-        remedy="commit or stash them (git stash -u), or run with --force: there is no undo",
-    )
 
 
 def _no_flow(flow: str, brought: DotPi) -> Refused:

@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,12 +18,13 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from pidispatch.config.log import log
+from pidispatch.config.private import private_folder
 from pidispatch.config.text import printable
 from pidispatch.values.errors import DispatchError, InfraError
+from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
 from pidispatch.workspace.atomic import TEMPORARY, write_atomically
 from pidispatch.workspace.jobdir import sanitise
-from pidispatch.workspace.private import private_folder
 
 #: Bytes of a record file that are read; one of ours is a hundredth of it.
 MAX_RECORD_BYTES: Final = 1024 * 1024
@@ -56,8 +58,41 @@ class History:
     unreadable: tuple[Unreadable, ...]
 
 
+#: What a run that counts as lost may still tell of itself.
+_TELEMETRY: Final = ("exit_code", "turns", "tokens", "usage", "context")
+
+
+def merged(standing: RunRecord | None, record: RunRecord) -> RunRecord:
+    """The record of a job of which `standing` is kept and `record` is known beside it.
+
+    A later attempt's takes the place of an earlier one's, and lists it. Of one attempt the first word stands, with one
+    exception: what it lacks of its telemetry is filled in where it says `worker-lost`.
+    """
+    if standing is None:
+        return record
+    if record.attempt > standing.attempt:
+        return record if record.attempts else record.model_copy(update={"attempts": standing.as_earlier})
+    if record.attempt < standing.attempt or standing.reason != Reason.WORKER_LOST:
+        return standing
+    more = {name: getattr(record, name) for name in _TELEMETRY if getattr(standing, name) is None}
+    return standing.model_copy(update=more)
+
+
 class _NoRecord(Exception):
     """Carries why a file holds no record."""
+
+
+def following(standing: RunRecord | None, record: RunRecord) -> RunRecord:
+    """The record of an attempt that has ended here, of whose job `standing` is kept.
+
+    It always counts. Where the server has forgotten earlier attempts, so that this one has the number of one of them,
+    it is numbered on from what is kept.
+    """
+    if standing is None or record.attempt > standing.attempt or standing.started_at == record.started_at:
+        return merged(standing, record)
+    if any(one.started_at == record.started_at for one in standing.attempts):
+        return standing
+    return record.model_copy(update={"attempt": standing.attempt + 1, "attempts": standing.as_earlier})
 
 
 class RecordStore:
@@ -109,6 +144,24 @@ class RecordStore:
                 "record-unwritable",
             ) from None
         return path
+
+    def add(self, record: RunRecord) -> RunRecord:
+        """Keep the record of an attempt that has ended here (`following`); what stands then. Raises `InfraError`."""
+        return self._put(record, following)
+
+    def keep(self, record: RunRecord) -> RunRecord:
+        """Keep `record` as far as it says more than the one that stands (`merged`); the one that stands then.
+
+        For one that is made later or elsewhere than where the job ran. Raises `InfraError`.
+        """
+        return self._put(record, merged)
+
+    def _put(self, record: RunRecord, rule: Callable[[RunRecord | None, RunRecord], RunRecord]) -> RunRecord:
+        standing = self.find(record.job_id)
+        better = rule(standing, record)
+        if better != standing:
+            self.write(better)
+        return better
 
     def find(self, job_id: str) -> RunRecord | None:
         """The record of exactly this job; `None` where there is none that can be read."""

@@ -14,6 +14,7 @@ from pidispatch.box.spec import JobUser
 from pidispatch.box.user import HostFacts
 from pidispatch.config.settings import Settings
 from pidispatch.runs.records import RecordStore
+from pidispatch.runs.seams import Output, Spend, no_one
 from pidispatch.values.clock import Clock
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
@@ -64,6 +65,11 @@ class Site:
     abort: Abort
     #: What is undone, last first, when the attempt ends.
     cleanup: ExitStack
+    #: Which attempt at the job it is, from 1.
+    number: int = 1
+    #: Told before money can be spent.
+    spend: Spend = no_one
+    output: Output | None = None
 
     folder: Folder = field(init=False)
     engine: Engine = field(init=False)

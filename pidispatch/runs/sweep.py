@@ -1,4 +1,4 @@
-"""Settles attempts whose program was killed: the container ended, git's traps taken away, a record written.
+"""Settles attempts whose program was killed: the container ended, git's traps taken away, what is known of it kept.
 
 In this order, because a container that still runs could set its traps anew, and a directory that is removed has taken
 the notes along. What cannot be settled now stays as it is, and its folder takes no new run
@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pidispatch.box.engine import Engine
-from pidispatch.box.exitline import last_exit
 from pidispatch.box.leftover import Leftover, remove_leftover
 from pidispatch.config.host import host_name
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
-from pidispatch.runs.classify import classify
+from pidispatch.runs.classify import classify_left
 from pidispatch.runs.note import AttemptNote, EndNote, read_end, read_note, write_end
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.clock import Clock
@@ -23,7 +22,7 @@ from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.reason import Reason
-from pidispatch.values.record import Result, RunRecord
+from pidispatch.values.record import EarlierAttempt, Result, RunRecord
 from pidispatch.workspace.guard import put_back
 from pidispatch.workspace.jobdir import (
     JobDir,
@@ -33,6 +32,38 @@ from pidispatch.workspace.jobdir import (
     remove_old_kept,
 )
 from pidispatch.workspace.locks import hold_folder
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of one broken-off attempt when it is settled."""
+
+    note: AttemptNote
+    #: How it ended; `worker-lost` where that cannot be told.
+    result: Result
+    #: Whether its container was started, and so may have spent. `None` where neither a container nor an end of one is
+    #: left: the program was killed before it made one, or after it removed it. Whoever was told of the spending knows.
+    started: bool | None
+
+    def record(self, host: str, earlier: tuple[EarlierAttempt, ...] = ()) -> RunRecord:
+        """The record of the attempt, which counts as spent unless it certainly did not start."""
+        return RunRecord.of(self.note.job, self.result, host, self.note.attempt, earlier)
+
+
+#: Keeps what is known of an attempt. It is asked again by the next start where it raises.
+Keep = Callable[[Found], None]
+
+
+class RecordKeeper:
+    """Keeps the records of settled attempts as files and tells nobody else."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._records = RecordStore(settings.logs_dir)
+
+    def __call__(self, found: Found) -> None:
+        """Keep the record, unless a better one stands. Raises `InfraError`."""
+        self._records.prepare()
+        self._records.keep(found.record(host_name()))
 
 
 @dataclass(frozen=True)
@@ -58,21 +89,29 @@ class Swept:
     unsettled: dict[str, str] = field(default_factory=dict)
 
 
-def sweep(settings: Settings, connect: Callable[[], Engine], limits: Limits, clock: Clock) -> Swept:
-    """Settle every broken-off attempt of this account and remove what is older than its retention.
-
-    Never raises; the engine is asked for only where there is something to settle.
-    """
-    swept = Swept()
+def remove_old(settings: Settings, clock: Clock) -> None:
+    """Remove records, kept output and kept versions of git files that are older than their retention. Never raises."""
     RecordStore(settings.logs_dir).sweep(clock.now(), settings.log_retention_days)
     remove_old_kept(settings.jobs_dir, clock.now(), settings.log_retention_days)
+
+
+def sweep(
+    settings: Settings, connect: Callable[[], Engine], limits: Limits, clock: Clock, keep: Keep | None = None
+) -> Swept:
+    """Settle every broken-off attempt of this account.
+
+    `keep` is handed what is known of each, by default a `RecordKeeper`. Never raises; the engine is asked for only
+    where there is something to settle.
+    """
+    swept = Swept()
+    keep = keep or RecordKeeper(settings)
     for job_dir in abandoned_job_dirs(settings.jobs_dir):
         name = job_dir.path.name
         try:
             note = read_note(job_dir.note)
             if note is not None:
                 name = note.job.id
-                swept.settled.append(_Settlement(job_dir, note, settings, limits, clock).run(connect))
+                swept.settled.append(_Settlement(job_dir, note, settings, limits, clock).run(connect, keep))
         except Exception as error:
             cause = error.cause if isinstance(error, DispatchError) else type(error).__name__
             log().warning("sweep_failed", directory=job_dir.path.name, cause=cause)
@@ -93,8 +132,8 @@ class _Settlement:
         self._limits = limits
         self._clock = clock
 
-    def run(self, connect: Callable[[], Engine]) -> Settled:
-        """Settle it. Raises `DispatchError` and `OSError` for what cannot be done now."""
+    def run(self, connect: Callable[[], Engine], keep: Keep) -> Settled:
+        """Settle it. Raises `DispatchError` and `OSError` for what cannot be done now, and whatever `keep` raises."""
         folder = self._note.folder
         # Whoever works in the folder now must not take what was planted there for its owner's.
         lock = hold_folder(self._settings.state_dir, folder) if folder.exists() else None
@@ -105,7 +144,7 @@ class _Settlement:
                 restored = self._put_back()
             finally:
                 # However that went, what is known of a run that was paid for is kept.
-                self._record(end, restored or ())
+                keep(self._found(end, restored or ()))
         finally:
             if lock is not None:
                 lock.release()
@@ -130,39 +169,37 @@ class _Settlement:
         note = self._note
         if engine.facts().id != note.engine:
             raise InfraError(
-                "its container ran on another engine. Run pi-dispatch once with the DOCKER_HOST of then, or make sure "
+                "its container ran on another engine. Start the worker once with the DOCKER_HOST of then, or make sure "
                 f"that {note.container} is gone there and remove {self._job_dir.path}",
                 "other-engine",
             )
 
         def keep(found: Leftover) -> None:
-            if read_end(self._job_dir.end) is None and found.started:
-                write_end(self._job_dir.end, EndNote(end=found.end, cut_off=not found.by_itself))
+            if read_end(self._job_dir.end) is None:
+                note = EndNote(end=found.end, cut_off=not found.by_itself, started=found.started)
+                write_end(self._job_dir.end, note)
 
         return remove_leftover(engine, note.container, note.neighbour, note.deployment, self._limits, keep)
 
-    def _record(self, left: Leftover | None, restored: tuple[str, ...]) -> None:
-        records, job = RecordStore(self._settings.logs_dir), self._note.job
-        if records.find(job.id) is not None:
-            return
-        result = _result(self._note, left, read_end(self._job_dir.end))
+    def _found(self, left: Leftover | None, restored: tuple[str, ...]) -> Found:
+        ended = read_end(self._job_dir.end)
+        result = _result(self._note, left, ended)
         result = result.model_copy(update={"ended_at": self._clock.now(), "restored": restored})
-        records.prepare()
-        records.write(RunRecord.of(job, result, host_name()))
+        started = ended.started if ended is not None else left.started if left is not None else None
+        return Found(self._note, result, started)
 
 
 def _result(note: AttemptNote, left: Leftover | None, ended: EndNote | None) -> Result:
     """What is known of the attempt: its true end where one was kept or the container had one."""
     begun = Result.begin(note.begun_at, note.provider, note.model)
+    # An end that says so was kept by one who was killed in the middle of settling it.
+    if (left is not None and not left.started) if ended is None else not ended.started:
+        return begun.ending(InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED))
     if ended is None:
-        if left is not None and not left.started:
-            return begun.ending(InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED))
         # Without a container it may have run and been removed: it counts as spent.
         return begun.ending(InfraFailed(reason=Reason.WORKER_LOST)).model_copy(update={"spent": True})
-    outcome, telemetry = classify(ended.end)
-    # Who was killed by us, or says nothing, may have been in the middle of anything.
-    lost = ended.cut_off or (ended.end.aborted is None and last_exit(ended.end.tail) is None)
-    return begun.ending(InfraFailed(reason=Reason.WORKER_LOST) if lost else outcome).model_copy(
+    outcome, telemetry = classify_left(ended.end, cut_off=ended.cut_off)
+    return begun.ending(outcome).model_copy(
         update={
             "spent": True,
             "exit_code": ended.end.code,

@@ -18,9 +18,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from pidispatch.config.log import log
+from pidispatch.config.private import private_folder
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from pidispatch.workspace.locks import gate, try_lock
-from pidispatch.workspace.private import private_folder
 from pidispatch.workspace.process import program, run_program, search_path
 
 #: Seconds a program may take to remove a directory.
@@ -37,6 +37,7 @@ _GONE_NAME = re.compile(r"gone-job-[a-z0-9_]{8}")
 _KEPT_NAME = re.compile(r"kept-local-[0-9a-f]{16}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _DEPLOYMENT = re.compile(r"[0-9a-f]{16}")
+_ID_FILE = "deployment"
 
 
 def sanitise(job_id: str) -> str:
@@ -239,25 +240,61 @@ def count_outbox(job_dir: JobDir) -> int:
 
 def deployment_id(state_dir: Path) -> str:
     """The id that marks this deployment's containers: 16 hex digits, made once and kept in the state folder."""
-    path = private_folder(state_dir, "PI_STATE_DIR") / "deployment"
+    return _keep_id(state_dir, secrets.token_hex(8))
+
+
+def read_deployment_id(state_dir: Path) -> str | None:
+    """The id in the state folder; `None` where it holds none yet. Nothing is made."""
+    path = state_dir / _ID_FILE
+    return _checked_id(path) if os.path.lexists(path) else None
+
+
+def adopt_deployment_id(state_dir: Path, deployment: str) -> None:
+    """Make `deployment` the id of a state folder that has none. Raises `ConfigError` where it has another one.
+
+    A store and the containers of its jobs carry one id, so a state folder of another deployment would leave this
+    one's containers to nobody.
+    """
+    if not _DEPLOYMENT.fullmatch(deployment):
+        raise ConfigError(f"{deployment!r} is no deployment id (16 hex digits)", "deployment-id")
+    found = _keep_id(state_dir, deployment)
+    if found != deployment:
+        raise ConfigError(
+            f"PI_STATE_DIR={state_dir} is of the deployment {found}, and the server's jobs are of {deployment}. Name "
+            "the state folder of that deployment with PI_STATE_DIR, or another server or prefix (VALKEY_URL, "
+            "PI_KEY_PREFIX)",
+            "deployment-differs",
+        )
+
+
+def _keep_id(state_dir: Path, fresh: str) -> str:
+    """The id in the state folder, which is `fresh` where there was none."""
+    path = private_folder(state_dir, "PI_STATE_DIR") / _ID_FILE
     try:
-        text = _read_or_make_id(path)
+        if not path.exists():
+            _write_id(path, fresh)
     except OSError as error:
-        raise InfraError(f"{path} cannot be read or made: {error.strerror}", "deployment-id") from None
+        raise InfraError(f"{path} cannot be made: {error.strerror}", "deployment-id") from None
+    return _checked_id(path)
+
+
+def _write_id(path: Path, fresh: str) -> None:
+    # Written aside and linked into place, so that of two first programs both read one whole id.
+    aside = path.with_name(f"{_ID_FILE}.{secrets.token_hex(4)}")
+    aside.write_text(fresh)
+    with contextlib.suppress(FileExistsError):
+        os.link(aside, path)
+    aside.unlink()
+
+
+def _checked_id(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError as error:
+        raise InfraError(f"{path} cannot be read: {error.strerror}", "deployment-id") from None
     if not _DEPLOYMENT.fullmatch(text):
         raise ConfigError(
             f"{path} does not hold a deployment id (16 hex digits). Move it away to have a new one made",
             "deployment-id",
         )
     return text
-
-
-def _read_or_make_id(path: Path) -> str:
-    if not path.exists():
-        # Written aside and linked into place, so that of two first runs both read one whole id.
-        fresh = path.with_name(f"deployment.{secrets.token_hex(4)}")
-        fresh.write_text(secrets.token_hex(8))
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)
-        fresh.unlink()
-    return path.read_text(encoding="ascii", errors="replace").strip()

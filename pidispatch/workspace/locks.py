@@ -5,23 +5,30 @@ https://py-filelock.readthedocs.io/
 
 import hashlib
 import os
-from collections.abc import Iterator
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pidispatch.values.errors import InfraError
-from pidispatch.workspace.private import private_folder
+from pidispatch.config.private import private_folder
+from pidispatch.values.errors import ConfigError, InfraError
 
 _GATE = ".gate"
+_RUN_LOCKS = Path("/run/lock")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 #: Seconds to wait at the gate, which is never held for longer than a look around.
 _GATE_S = 30.0
 
 
 def try_lock(path: Path) -> FileLock | None:
     """The lock of the file `path`, made when absent; `None` while another process holds it. Raises `OSError`."""
-    lock = FileLock(path, timeout=0, thread_local=False)
+    return _taken(FileLock(path, timeout=0, thread_local=False))
+
+
+def _taken(lock: FileLock) -> FileLock | None:
     try:
         lock.acquire()
     except Timeout:
@@ -41,6 +48,49 @@ def gate(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def engine_lock(engine_id: str, folders: Sequence[Path] = ()) -> FileLock:
+    """The lock of a container engine, which one worker at a time may serve: its reaper ends what no other one runs.
+
+    Looked for in `/run/lock`, else in the temporary folder, so that workers of all accounts and deployments meet.
+    Raises `ConfigError` where another worker has it (cause `engine-taken`), or where what lies in its place can be
+    locked by nobody (`engine-lock`), and `InfraError` where no folder can hold it.
+    """
+    name = f"pi-dispatch-{_UNSAFE.sub('_', engine_id) or 'unnamed'}.lock"
+    # A folder that is not there is passed over: the lock would make it, for this account alone.
+    for path in (folder / name for folder in folders or _engine_folders() if folder.is_dir()):
+        try:
+            # A worker of another account must be able to lock the file that this one makes.
+            lock = _taken(FileLock(path, timeout=0, mode=0o666, thread_local=False))
+        except OSError as error:
+            if os.path.lexists(path):
+                raise _unlockable(path, error) from None
+            continue
+        if lock is None:
+            raise ConfigError(
+                f"another worker serves this container engine: it holds {path}. End that one, or name another engine "
+                "with DOCKER_HOST",
+                "engine-taken",
+            )
+        return lock
+    raise InfraError(
+        f"the lock of the container engine can be made neither in {_RUN_LOCKS} nor in the temporary folder. Check "
+        "their modes, or name another one with TMPDIR",
+        "engine-lock",
+    )
+
+
+def _engine_folders() -> tuple[Path, ...]:
+    return (_RUN_LOCKS, Path(tempfile.gettempdir()))
+
+
+def _unlockable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{path} cannot be locked ({error.strerror}), so nobody can tell whether another worker serves this engine. "
+        "Another account has put it there: end what uses it and remove the file",
+        "engine-lock",
+    )
 
 
 def overlap(one: Path, other: Path) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import docker
 import pytest
 from docker.models.containers import Container
+from structlog.testing import capture_logs
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine, State
@@ -95,8 +96,12 @@ def test_a_stop_that_does_not_take_does_not_hold_the_job(box: Box) -> None:
     ender = threading.Thread(target=lambda: box.started.wait(30) and abort.set(AbortReason.SHUTDOWN))
     ender.start()
     spec = box.spec(image, Limits(stop_take_s=0.5))
-    end = box.run(spec, abort)
+    with capture_logs() as events:
+        end = box.run(spec, abort)
     ender.join()
+    job = spec.name.removeprefix("pi-job-")
+    [told] = [event for event in events if event["event"] == "stop_did_not_take"]
+    assert told == {"event": "stop_did_not_take", "job": job, "graceMs": 500, "log_level": "error"}
 
     assert (end.code, end.aborted) == (137, AbortReason.SHUTDOWN)
     assert box.left(spec) == []

@@ -54,6 +54,8 @@ CALLS: dict[str, Callable[[Engine], object]] = {
     "connect_neighbour": lambda engine: engine.connect_neighbour(network(engine), "gate", "gate"),
     "create": lambda engine: engine.create(spec()),
     "start": lambda engine: engine.start(gone(engine)),
+    "job_containers": lambda engine: engine.job_containers("d"),
+    "job_networks": lambda engine: engine.job_networks("d"),
     "output": lambda engine: engine.output(gone(engine)),
 }
 
@@ -74,6 +76,7 @@ def test_cleaning_up_never_raises(silent: Engine) -> None:
     assert silent.remove_network(network(silent), "gate")
     assert silent.remove(gone(silent))
     assert silent.stop("pi-job-x", 1)
+    assert silent.clear_network("pi-job-x-net")
 
 
 def test_connecting_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,18 @@ def test_local_job_with_overlay() -> None:
     assert {mount["Type"] for mount in written} == {"bind"}
 
 
+def test_the_labels_say_whose_the_container_is() -> None:
+    name = "pi-job-repeat_tidy_1"
+    labels = create_arguments(spec(name=name, job_id="repeat:tidy:1", attempt=2))["labels"]
+
+    assert labels == {
+        "pi.dispatch.job": "repeat:tidy:1",
+        "pi.dispatch.attempt": "2",
+        "pi.dispatch.deployment": "0" * 16,
+    }
+    assert create_arguments(spec())["labels"]["pi.dispatch.job"] == "gh-1"
+
+
 def test_an_explicit_user_and_network() -> None:
     job_user = JobUser(uid=4242, gid=4343, explicit=True)
     env = {"PI_JOB_ID": "pi-job-gh-1", "HOME": "/home/pi"}
@@ -111,6 +123,8 @@ def test_an_explicit_user_and_network() -> None:
         {"user": {"uid": 0, "gid": 4242, "explicit": True}},
         {"user": {"uid": 4242, "gid": 0, "explicit": True}},
         {"deployment": ""},
+        {"job_id": "gh-2"},
+        {"attempt": 0},
         {"privileged": True},
         {"mounts": ()},
     ],

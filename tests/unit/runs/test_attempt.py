@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
@@ -10,14 +11,17 @@ from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
 from pidispatch.runs import attempt
 from pidispatch.runs.attempt import Attempt
+from pidispatch.runs.classify import aborted
+from pidispatch.runs.seams import LeaseLost
 from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Completed, InfraFailed, Refused
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.progress import CheckPassed, Progress, Stopping
-from pidispatch.values.reason import Reason
+from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
+from pidispatch.values.verdict import Defer, Why
 from pidispatch.workspace.folder import Folder
 from pidispatch.workspace.jobdir import make_job_dir
 from tests.support.repository import Repository, make_repository
@@ -31,7 +35,9 @@ def no_engine() -> Engine:
 def run(folder: Path, settings: Settings | None = None) -> tuple[Result, list[Progress]]:
     told: list[Progress] = []
     one = Attempt(settings or Settings(), no_engine, lambda *_: None, Limits(), SystemClock(), {})
-    return one(Job(id="local-1", folder=folder, task="x"), told.append, Abort()), told
+    result = one(Job(id="local-1", folder=folder, task="x"), told.append, Abort())
+    assert isinstance(result, Result)
+    return result, told
 
 
 @pytest.fixture
@@ -159,8 +165,80 @@ def test_what_cannot_be_kept_leaves_everything_for_the_next_start(
     monkeypatch.setattr(attempt, "_ended", ended)
     one = Attempt(Settings(), no_engine, full, Limits(), SystemClock(), {})
     result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
+    assert isinstance(result, Result)
     assert isinstance(result.outcome, Completed)
     assert sites[0].settled is settled
+
+
+@pytest.mark.parametrize(
+    ("outcome", "noticed"),
+    [(Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.LEASE_LOST), False), (Completed(), True)],
+)
+def test_nothing_is_kept_or_told_of_a_job_that_is_another_ones(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, noticed: bool
+) -> None:
+    cleaned: list[int] = []
+
+    def ended(site: Site) -> Result:
+        site.cleanup.callback(lambda: cleaned.append(site.number))
+        if noticed:
+            # It ended by itself, in the moment in which the lease was lost.
+            site.abort.set(AbortReason.LEASE_LOST)
+        return Result.begin(SystemClock().now(), "p", "m").ending(outcome)
+
+    def finish(*_: object) -> None:
+        raise AssertionError("a loser writes nothing")
+
+    monkeypatch.setattr(attempt, "_ended", ended)
+    one = Attempt(Settings(), no_engine, finish, Limits(), SystemClock(), {})
+    with capture_logs() as events:
+        result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort(), 2)
+    assert isinstance(result, Result)
+    assert result.outcome == outcome
+    assert [event["event"] for event in events] == ["attempt_lease_lost"]
+    assert cleaned == [2]
+
+
+def test_a_job_that_a_stopping_worker_has_not_paid_for_comes_again(repository: Repository) -> None:
+    spent: list[Job] = []
+    finished: list[Result] = []
+    abort = Abort()
+    abort.set(AbortReason.SHUTDOWN)
+    one = Attempt(
+        Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spent.append
+    )
+    result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
+    assert result == Defer(why=Why.STOPPED, delay_ms=0)
+    assert (spent, finished) == ([], [])
+
+
+@pytest.mark.parametrize("reason", sorted({*AbortReason} - {AbortReason.SHUTDOWN}))
+def test_a_job_that_is_ended_before_its_first_check_spends_nothing(repository: Repository, reason: AbortReason) -> None:
+    spent: list[Job] = []
+    finished: list[Result] = []
+    abort = Abort()
+    abort.set(reason)
+    one = Attempt(
+        Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spent.append
+    )
+    result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
+    assert isinstance(result, Result)
+    assert result.outcome == aborted(reason)
+    assert result.spent is False
+    assert spent == []
+    assert len(finished) == (0 if reason is AbortReason.LEASE_LOST else 1)
+
+
+def test_a_lease_that_is_lost_wins_over_whatever_else_ended_it(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def attempted(site: Site, _: object) -> Result:
+        site.abort.set(AbortReason.SHUTDOWN)
+        raise LeaseLost
+
+    monkeypatch.setattr(attempt, "_attempted", attempted)
+    result, _ = run(repository.path)
+    assert result.outcome == Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.LEASE_LOST)
 
 
 def test_a_fault_of_the_clean_up_changes_no_result(

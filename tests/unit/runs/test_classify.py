@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pidispatch.box.run import ContainerEnd
-from pidispatch.runs.classify import classify, classify_error, exit_code
+from pidispatch.runs.classify import classify, classify_error, classify_left, exit_code
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
@@ -114,3 +114,30 @@ def test_output_that_breaks_our_own_reader_costs_the_numbers_and_not_the_outcome
 
     monkeypatch.setattr("pidispatch.runs.classify.read_telemetry", broken)
     assert classify(ContainerEnd(code=0, tail="x", seconds=1.0)) == (Completed(), Telemetry())
+
+
+LOST = InfraFailed(reason=Reason.WORKER_LOST)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cut_off", "expected"),
+    [
+        ({"code": 0, "tail": line("stop")}, False, Completed()),
+        ({"code": 1, "tail": line("error", code=1)}, False, InfraFailed),
+        ({"code": 0, "tail": line("stop")}, True, LOST),
+        ({"code": 0, "tail": "no last line"}, False, LOST),
+        ({"code": 137, "tail": "", "aborted": "shutdown"}, False, Aborted),
+        ({"code": 137, "tail": line("stop"), "aborted": "lease-lost"}, False, LOST),
+    ],
+)
+def test_what_nobody_watched_to_its_end_is_lost_unless_it_says_how_it_ended(
+    fields: dict[str, object], cut_off: bool, expected: Outcome | type
+) -> None:
+    found, telemetry = classify_left(ContainerEnd.model_validate(fields), cut_off=cut_off)
+    if isinstance(expected, type):
+        assert isinstance(found, expected)
+        assert found != LOST
+    else:
+        assert found == expected
+    # Whatever its outcome counts as, what it used is known.
+    assert telemetry == classify(ContainerEnd.model_validate(fields))[1]

@@ -7,20 +7,22 @@ import pytest
 from structlog.testing import capture_logs
 
 from pidispatch.config.settings import Settings
-from pidispatch.runs.events import tell_end
+from pidispatch.runs.events import tell_end, tell_exit, tell_lost
 from pidispatch.runs.site import Effective
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
-from pidispatch.values.record import Result
+from pidispatch.values.record import Result, RunRecord
 
 JOB = Job(id="local-1", folder=Path("/home/alice/site"), task="a private task")
 
 
-def told(outcome: Outcome, **update: object) -> list[dict[str, object]]:
+def told(outcome: Outcome, attempt: int = 1, **update: object) -> list[dict[str, object]]:
     result = Result.begin(datetime(2026, 1, 1, tzinfo=UTC), "anthropic", "m").ending(outcome)
+    result = result.model_copy(update=update)
     with capture_logs() as events:
-        tell_end(JOB, Effective.of(JOB, Settings()), "gate", result.model_copy(update=update))
+        tell_exit(JOB, Effective.of(JOB, Settings()), "gate", result)
+        tell_end(RunRecord.of(JOB, result, "host-1", attempt))
     assert all(event.pop("log_level") == "info" and event.pop("jobId") == "local-1" for event in events)
     assert "alice" not in str(events)
     assert "private" not in str(events)
@@ -68,7 +70,15 @@ def test_a_container_is_one_event_beside_the_jobs_own() -> None:
     ]
 
 
-def test_a_failure_is_told_as_one() -> None:
-    assert told(InfraFailed(reason=Reason.INFRA, cause="folder-busy")) == [
-        {"event": "job_failed", "attempt": 1, "reason": "infra", "cause": "folder-busy"}
+def test_a_failure_is_told_as_one_with_the_number_of_its_attempt() -> None:
+    assert told(InfraFailed(reason=Reason.INFRA, cause="unsettled")) == [
+        {"event": "job_failed", "attempt": 1, "reason": "infra", "cause": "unsettled"}
     ]
+    assert told(InfraFailed(reason=Reason.INFRA), attempt=2)[0]["attempt"] == 2
+
+
+def test_a_job_that_was_taken_over_is_told_as_no_end() -> None:
+    with capture_logs() as events:
+        tell_lost(JOB, 2)
+    told = {"event": "attempt_lease_lost", "jobId": "local-1", "attempt": 2, "log_level": "warning"}
+    assert events == [told]

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from pidispatch.box.run import Sink
 from pidispatch.runs import joblog
-from pidispatch.runs.joblog import JobLog
+from pidispatch.runs.joblog import JobLog, shown, tee
 
 MARKER = b"\n[pi-dispatch: PI_JOB_LOG_MAX_BYTES=5 is reached; the rest was not kept]\n"
 
@@ -162,3 +163,50 @@ def test_close_does_not_wait_for_a_write_that_hangs(path: Path, monkeypatch: pyt
     writer.join()
     sink.write(b"late")
     assert path.read_bytes() == b"slow"
+
+
+def test_output_goes_to_every_sink_in_order() -> None:
+    heard: list[tuple[str, bytes]] = []
+    write = tee([lambda chunk: heard.append(("a", chunk)), lambda chunk: heard.append(("b", chunk))])
+    write(b"1")
+    write(b"2")
+    assert heard == [("a", b"1"), ("b", b"1"), ("a", b"2"), ("b", b"2")]
+    tee([])(b"nobody hears it")
+
+
+def test_what_is_shown_is_asked_for_once_and_with_the_first_output() -> None:
+    asked: list[str] = []
+    heard = bytearray()
+
+    def output(job_id: str) -> Sink:
+        asked.append(job_id)
+        return heard.extend
+
+    write = shown(output, "local-1")
+    assert asked == []
+    write(b"one ")
+    write(b"two")
+    assert (asked, bytes(heard)) == (["local-1"], b"one two")
+
+
+@pytest.mark.parametrize("at", ["output", "sink"])
+def test_a_sink_that_fails_is_told_once_and_asked_no_more(at: str) -> None:
+    calls: list[str] = []
+
+    def sink(_: bytes) -> None:
+        calls.append("sink")
+        raise BrokenPipeError("private")
+
+    def output(_: str) -> Sink:
+        calls.append("output")
+        if at == "output":
+            raise BrokenPipeError("private")
+        return sink
+
+    write = shown(output, "local-1")
+    with capture_logs() as events:
+        write(b"1")
+        write(b"2")
+    assert calls == ["output", "sink"][: 1 + (at == "sink")]
+    told = {"event": "output_sink_failed", "jobId": "local-1", "cause": "BrokenPipeError", "log_level": "warning"}
+    assert events == [told]

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from pidispatch.box.engine import EngineFacts, ImageFacts
 from pidispatch.runs.ladder import LADDER, Step, climb
@@ -14,6 +15,7 @@ from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.outcome import Refused
 from pidispatch.values.progress import CheckPassed
 from pidispatch.values.reason import AbortReason, Reason
+from pidispatch.values.verdict import Defer, Why
 from pidispatch.workspace.folder import Folder
 from pidispatch.workspace.jobdir import make_job_dir
 from tests.support.repository import make_repository
@@ -21,10 +23,11 @@ from tests.unit.runs.place import Place, note_of
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = {step.name: step for step in LADDER}
+LATER = Defer(why=Why.SCOPE_BUSY, delay_ms=5000)
 
 
-def passing(name: str, taken: list[str], result: str | Refused | None = "") -> Step:
-    def take(_: Site) -> str | Refused | None:
+def passing(name: str, taken: list[str], result: str | Refused | Defer | None = "") -> Step:
+    def take(_: Site) -> str | Refused | Defer | None:
         taken.append(name)
         return result
 
@@ -45,11 +48,11 @@ def test_each_step_that_is_passed_is_told_and_one_that_does_not_apply_is_not(tmp
     assert place.told == [CheckPassed(name="a", detail="detail"), CheckPassed(name="c")]
 
 
-def test_a_refusal_ends_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", [Refused(reason=Reason.JOB_IMAGE_MISSING), LATER])
+def test_what_turns_a_job_away_ends_it(tmp_path: Path, answer: Refused | Defer) -> None:
     place, taken = Place(tmp_path), list[str]()
-    refusal = Refused(reason=Reason.JOB_IMAGE_MISSING)
 
-    assert climb(place.site, (passing("a", taken, refusal), passing("b", taken))) is refusal
+    assert climb(place.site, (passing("a", taken, answer), passing("b", taken))) is answer
     assert taken == ["a"]
     assert place.told == []
 
@@ -77,12 +80,22 @@ def test_a_folder_is_held_until_the_attempt_ends(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "site")
     state = str(tmp_path / "state")
     first, second = (Place(repository.path, PI_STATE_DIR=state) for _ in range(2))
-    STEPS["folder"].take(first.site)
-    with pytest.raises(InfraError, match="another run works in 'site'"):
-        STEPS["folder"].take(second.site)
+    assert STEPS["folder"].take(first.site) == ""
+    with capture_logs() as events:
+        assert STEPS["folder"].take(second.site) == LATER
+    told = {"event": "scope_busy_deferred", "jobId": "local-1", "kind": "local", "delayMs": 5000}
+    assert events == [told | {"log_level": "info"}]
     first.site.cleanup.close()
-    STEPS["folder"].take(second.site)
+    assert STEPS["folder"].take(second.site) == ""
     second.site.cleanup.close()
+
+
+def test_a_lock_that_cannot_be_taken_is_a_fault_and_no_busy_folder(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "site")
+    (tmp_path / "state" / "locks" / ".gate").mkdir(parents=True)
+    with pytest.raises(InfraError) as caught:
+        STEPS["folder"].take(Place(repository.path, PI_STATE_DIR=str(tmp_path / "state")).site)
+    assert caught.value.cause == "folder-lock"
 
 
 def test_a_folder_with_an_unsettled_run_takes_no_new_one(tmp_path: Path) -> None:

@@ -358,3 +358,19 @@ def test_kept_output_is_opened_where_it_is_a_file(store: RecordStore, tmp_path: 
     store.log_path("b").symlink_to(tmp_path)
     with pytest.raises(InfraError, match=r"b\.log cannot be read"):
         store.open_log("b")
+
+
+def test_an_attempt_that_ended_here_always_counts(store: RecordStore) -> None:
+    """The server may have forgotten the attempts before it: then its number is that of one of them."""
+    failed = record("a", outcome="failed", reason="infra")
+    later = [NOW + timedelta(minutes=minutes) for minutes in (0, 5, 9)]
+    first, second, third = (failed.model_copy(update={"started_at": instant}) for instant in later)
+    store.add(first.model_copy(update={"attempt": 2}))
+
+    ended = store.add(second.model_copy(update={"attempt": 1}))
+
+    assert store.find(ended.job_id) == ended
+    assert (ended.attempt, [one.attempt for one in ended.attempts]) == (3, [2])
+    # Told twice is written once.
+    assert store.add(ended) == ended
+    assert store.add(third.model_copy(update={"attempt": 4})).attempts == ended.as_earlier

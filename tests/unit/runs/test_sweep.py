@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from pidispatch.box.engine import Engine
+from pidispatch.box.engine import Engine, EngineFacts
 from pidispatch.box.leftover import Leftover
 from pidispatch.box.run import ContainerEnd
 from pidispatch.config.settings import Settings
-from pidispatch.runs.note import EndNote, read_end, reserve_end, write_end, write_note
-from pidispatch.runs.sweep import Swept, _result, sweep
+from pidispatch.runs.note import EndNote, read_end, read_note, reserve_end, write_end, write_note
+from pidispatch.runs.records import RecordStore
+from pidispatch.runs.sweep import Found, Keep, RecordKeeper, Swept, _result, remove_old, sweep
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason, RunnerReason
+from pidispatch.workspace.folder import Folder
+from pidispatch.workspace.guard import take_notes
 from pidispatch.workspace.jobdir import JobDir, make_job_dir, release_job_dir
 from pidispatch.workspace.locks import hold_folder
 from tests.support.clock import FakeClock
+from tests.support.repository import make_repository
 from tests.unit.runs.place import note_of
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -46,8 +50,8 @@ class Host:
         release_job_dir(job_dir)
         return job_dir
 
-    def sweep(self) -> Swept:
-        return sweep(self.settings, self.connect, Limits(), FakeClock(NOW))
+    def sweep(self, keep: Keep | None = None) -> Swept:
+        return sweep(self.settings, self.connect, Limits(), FakeClock(NOW), keep)
 
 
 @pytest.fixture
@@ -109,12 +113,12 @@ def test_a_start_removes_records_and_kept_versions_that_are_old(host: Host) -> N
         path.touch()
         for aged in (path, path.parent):
             os.utime(aged, (new, new))
-    host.sweep()
+    remove_old(host.settings, FakeClock(NOW))
     assert all((host.path / name).exists() for name in names)
     for name in names:
         for aged in (host.path / name, (host.path / name).parent):
             os.utime(aged, (old, old))
-    host.sweep()
+    remove_old(host.settings, FakeClock(NOW))
     assert not any((host.path / name).exists() for name in names)
 
 
@@ -136,6 +140,7 @@ STOPPED = Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN)
         (ended(137, aborted=AbortReason.SHUTDOWN), STOPPED),
         (ended(0), LOST),
         (ended(0, EXIT % 0, cut_off=True), LOST),
+        (ended(137, EXIT % 1, aborted=AbortReason.LEASE_LOST), LOST),
     ],
 )
 def test_a_kept_end_is_the_true_one(end: EndNote, outcome: Outcome, tmp_path: Path) -> None:
@@ -156,6 +161,78 @@ def test_without_an_end_what_may_have_run_counts_as_spent(
     left = None if started is None else Leftover(started=started, by_itself=False, end=end)
     result = _result(note_of(tmp_path), left, None)
     assert (result.outcome, result.spent) == (outcome, spent)
+
+
+class Gone(Engine):
+    """An engine that has nothing left of the attempt."""
+
+    def __init__(self) -> None:
+        """Nothing is asked of a client."""
+
+    def facts(self) -> EngineFacts:
+        return EngineFacts(
+            id="e", here=True, readable=True, desktop=False, security_options=(), socket_uid=None, socket_gid=None
+        )
+
+    def is_gone(self, name: str, deployment: str) -> bool:
+        return (name, deployment) == ("pi-job-local-9", "0" * 16)
+
+
+class GoneHost(Host):
+    """A host whose engine answers, and keeps nothing."""
+
+    def connect(self) -> Engine:
+        self.asked += 1
+        return Gone()
+
+
+@pytest.mark.parametrize(("end", "started", "outcome"), [(None, None, LOST), (ended(0, EXIT % 0), True, Completed())])
+def test_what_is_known_is_handed_over_before_the_directory_goes(
+    tmp_path: Path, end: EndNote | None, started: bool | None, outcome: Outcome
+) -> None:
+    host, handed = GoneHost(tmp_path), list[Found]()
+    job_dir = make_job_dir(host.settings.jobs_dir, (os.getuid(), os.getgid()))
+    folder = make_repository(tmp_path / "site").path
+    note = note_of(folder).model_copy(update={"attempt": 2})
+    take_notes(Folder(folder, os.getuid(), os.getgid()), job_dir.guard)
+    write_note(job_dir.note, note)
+    if end is not None:
+        reserve_end(job_dir.end)
+        write_end(job_dir.end, end)
+    release_job_dir(job_dir)
+
+    def refuse(_: Found) -> None:
+        assert job_dir.note.exists()
+        raise InfraError("no answer", "store-unreachable")
+
+    assert host.sweep(refuse).unsettled == {"local-9": "no answer"}
+    assert job_dir.note.exists()
+    assert [settled.job_id for settled in host.sweep(handed.append).settled] == ["local-9"]
+    assert not job_dir.path.exists()
+    [found] = handed
+    assert (found.note, found.started, found.result.outcome) == (note, started, outcome)
+    record = found.record("host-1")
+    assert (record.job_id, record.attempt, record.host, record.budget_reserved) == ("local-9", 2, "host-1", True)
+
+
+def test_the_plain_keeper_keeps_the_better_record(host: Host) -> None:
+    keep, records = RecordKeeper(host.settings), RecordStore(host.settings.logs_dir)
+    note = note_of(host.path)
+    keep(Found(note, _result(note, None, None), None))
+    lost = records.find("local-9")
+    assert lost is not None
+    assert (lost.reason, lost.turns) == ("worker-lost", None)
+    keep(Found(note, _result(note, None, ended(0, EXIT % 0)), True))
+    completed = records.find("local-9")
+    assert completed == lost.model_copy(update={"turns": 3, "exit_code": 0})
+
+
+def test_a_note_of_an_earlier_version_is_of_the_first_attempt(tmp_path: Path) -> None:
+    text = note_of(tmp_path).model_dump_json(exclude={"attempt"})
+    (tmp_path / "attempt.json").write_text(text)
+    note = read_note(tmp_path / "attempt.json")
+    assert note is not None
+    assert note.attempt == 1
 
 
 def test_an_end_finds_its_room_and_is_read_back_whole(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pidispatch.config.private import private_folder
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.workspace import jobdir
 from pidispatch.workspace.jobdir import (
@@ -26,7 +27,6 @@ from pidispatch.workspace.jobdir import (
     remove_old_kept,
     sanitise,
 )
-from pidispatch.workspace.private import private_folder
 
 ME = (os.getuid(), os.getgid())
 
