@@ -16,12 +16,15 @@ from pidispatch.values.errors import DispatchError
 
 #: Verb -> (module and name of its command, one line of help). Help is shown without loading any of them.
 VERBS: Final[dict[str, tuple[str, str]]] = {
+    "cancel": ("pidispatch.cli.cancel:cancel", "Cancel a job that waits or runs."),
     "egress": ("pidispatch.cli.egress:egress", "Run the proxy by which jobs reach the allowed hosts."),
     "image": ("pidispatch.cli.image:image", "Build and verify the image that jobs run in."),
     "logs": ("pidispatch.cli.logs:logs", "Print the kept output of a run."),
-    "run": ("pidispatch.cli.run:run", "Run the agent on a folder, now, and show what it did."),
+    "run": ("pidispatch.cli.run:run", "Hand in a job: the agent on a folder of yours."),
     "runs": ("pidispatch.cli.runs:runs", "List the runs there were."),
+    "server": ("pidispatch.cli.server:server", "Show and stop pi-dispatch's own server."),
     "show": ("pidispatch.cli.show:show", "Show one run in full."),
+    "worker": ("pidispatch.cli.worker:worker", "Take jobs from the queue and run them."),
 }
 #: Verbs that do nothing but print: output that could not be written is their failure.
 PRINTING: Final = frozenset({"logs", "runs", "show"})

@@ -1,46 +1,43 @@
-"""`pi-dispatch run`: one job in the foreground, and how it went."""
+"""`pi-dispatch run`: hands a job in, says where, and on request waits for its end."""
 
-import functools
+import contextlib
 import json
 import os
-import secrets
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from queue import SimpleQueue
-from types import FrameType
+from typing import Final
 
 import click
 from rich.console import Console
 
-from pidispatch.box.abort import Abort
-from pidispatch.box.engine import Engine
+from pidispatch.cli.ended import show_end
 from pidispatch.cli.options import FLOW, IMAGE_REFERENCE, PLAIN_TEXT, POSITIVE_INT
-from pidispatch.cli.view import QuietConsole, error_console, note, progress_view, say_settled, show_result
+from pidispatch.cli.view import error_console, live_view, note, say_server
+from pidispatch.cli.wait import Pause, Waiter, signalled
 from pidispatch.config.clock import SystemClock
-from pidispatch.config.host import host_name
 from pidispatch.config.log import configure_log
 from pidispatch.config.settings import Settings, load_settings, refuse_unserved_bounds
 from pidispatch.config.text import printable
-from pidispatch.runs.attempt import Attempt
-from pidispatch.runs.classify import exit_code
+from pidispatch.jobs.ids import local_id
+from pidispatch.jobs.route import route
+from pidispatch.jobs.rows import JobState, Submitted, Ticket, WorkerSeen
+from pidispatch.jobs.store import JobStore
+from pidispatch.runs.dirty import dirty_tree
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.sweep import sweep
-from pidispatch.values.errors import InfraError
+from pidispatch.server.use import Server, use_server
+from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Completed
-from pidispatch.values.reason import AbortReason
-from pidispatch.values.record import Result, RunRecord
+from pidispatch.worker.belonging import join_deployment
+from pidispatch.workspace.changes import snapshot
+from pidispatch.workspace.folder import open_folder
+from pidispatch.workspace.git import open_host_git
 
-#: What a signal means to a running job.
-_SIGNALS = {
-    signal.SIGINT: AbortReason.OPERATOR_CANCEL,
-    signal.SIGTERM: AbortReason.SHUTDOWN,
-    signal.SIGHUP: AbortReason.SHUTDOWN,
-}
+#: Exit code of one who stopped waiting.
+_DETACHED: Final = 1
+#: Attempts at a job where the surroundings fail.
+ATTEMPTS: Final = 2
 
 
 @click.command()
@@ -51,8 +48,9 @@ _SIGNALS = {
 @click.option("--provider", type=PLAIN_TEXT, metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")
 @click.option("--model", type=PLAIN_TEXT, metavar="M", help="The provider's exact model id. Default: PI_MODEL.")
 @click.option("--max-turns", type=POSITIVE_INT, help="Most model turns. Default: PI_MAX_TURNS.")
-@click.option("--image", type=IMAGE_REFERENCE, metavar="REF", help="Job image on this engine. Default: PI_JOB_IMAGE.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--image", type=IMAGE_REFERENCE, metavar="REF", help="Job image on the engine. Default: PI_JOB_IMAGE.")
+@click.option("--wait", is_flag=True, help="Wait for the end and show it. Ctrl-C ends the wait, never the job.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the job's id, or with --wait its end.")
 def run(
     folder: str,
     task: str,
@@ -62,12 +60,16 @@ def run(
     model: str | None,
     max_turns: int | None,
     image: str | None,
+    wait: bool,
     as_json: bool,
 ) -> int:
-    """Run the agent on FOLDER, a git repository of yours, which it edits in place.
+    """Hand in a job: the agent is to work on FOLDER, a git repository of yours, which it edits in place.
 
-    Everything that is free to check is checked first, and shown as it passes. At the end a record of the run is kept
-    (pi-dispatch runs). Exit code: 0 the agent completed, 2 refused or ended by policy, 1 the surroundings failed.
+    What can be checked without a worker is checked at once. Then the job waits for a worker of this machine
+    (pi-dispatch worker), and its id is printed. The same folder, flow and task within one minute is the same job.
+
+    Exit code: 0 accepted, 2 refused, 1 the surroundings failed. With --wait it is the job's: 0 the agent completed, 2
+    refused or ended by policy, 1 failed or no longer waited for.
     """
     if not folder:
         raise click.UsageError("FOLDER is empty; name the folder of a git repository")
@@ -78,9 +80,10 @@ def run(
     configure_log()
     refuse_unserved_bounds(os.environ)
     settings = load_settings()
+    path = Path(os.path.realpath(folder))
     job = Job(
-        id=f"local-{secrets.token_hex(8)}",
-        folder=Path(os.path.realpath(folder)),
+        id=local_id(path, flow, task, SystemClock().now(), provider=provider, model=model),
+        folder=path,
         task=task,
         flow=flow,
         allow_dirty=force,
@@ -90,40 +93,160 @@ def run(
         image=image,
     )
     notes = error_console()
-    note(notes, f"job {job.id} in {printable(job.target)}")
-    _warn(notes, job, settings)
-    kept = Kept(settings)
-    result = _attempt(job, settings, notes, kept)
-    if kept.why is not None:
-        _note(notes, f"the record of this run could not be written: {kept.why}")
-    if as_json:
-        click.echo(json.dumps(as_document(job, result, kept.path), indent=2))
-    else:
-        show_result(QuietConsole(), job, result, kept.path)
-    return exit_code(result.outcome)
+    try:
+        check(job, Limits())
+    except DispatchError as error:
+        if as_json:
+            click.echo(json.dumps(refusal_document(job, error), indent=2))
+        raise
+    with use_server(settings) as server:
+        call = _Call(job, settings, server, notes, as_json=as_json)
+        if not wait:
+            return call(None)
+        # Before the job is handed in: from then on whoever is sent away must have been told its id.
+        with signalled() as pause:
+            return call(pause)
 
 
-class Kept:
-    """Where the record of the run lies, or why it could not be written."""
+def check(job: Job, limits: Limits) -> None:
+    """What is certain before any worker looks at `job`. Raises `ConfigError` and `InfraError`."""
+    folder = open_folder(job.folder)
+    with tempfile.TemporaryDirectory(prefix="pi-dispatch-") as scratch:
+        git = open_host_git(folder, Path(scratch) / "git", limits)
+        if not job.allow_dirty and (before := snapshot(git)).dirty:
+            refused = dirty_tree(before)
+            raise ConfigError(f"{refused.detail}. {refused.remedy}", refused.cause)
 
-    def __init__(self, settings: Settings) -> None:
-        self._records = RecordStore(settings.logs_dir)
-        self.path: Path | None = None
-        self.why: str | None = None
 
-    def __call__(self, job: Job, result: Result) -> None:
-        """Write the record of `job`. Raises `InfraError`."""
+def refusal_document(job: Job, error: DispatchError) -> dict[str, object]:
+    """What `--json` prints of a job that was never handed in, so that it has no record."""
+    return {"jobId": job.id, "status": "refused", "cause": error.cause, "why": error.message}
+
+
+class _Call:
+    """One call of `run` from the server on."""
+
+    def __init__(self, job: Job, settings: Settings, server: Server, notes: Console, *, as_json: bool) -> None:
+        self._job = job
+        self._settings = settings
+        self._server = server
+        self._notes = notes
+        self._as_json = as_json
+        self._limits = Limits()
+        self._store = JobStore(server.client, settings.key_prefix, self._limits)
+        self._shown = say_server(server, settings.state_dir)
+
+    def __call__(self, pause: Pause | None) -> int:
+        """Hand the job in and, with `pause`, wait for it; the exit code."""
+        job, queue = self._job, route(self._job, self._settings)
+        submitted = self._submit(queue)
+        self._tell(submitted, queue, waiting=pause is not None)
+        if pause is None:
+            return 0
+        records = RecordStore(self._settings.logs_dir)
+        with live_view(self._notes, "waiting") as live:
+            ended = Waiter(self._store, self._server.ensure, records, live, pause).follow(submitted.job_id)
+        if ended is None:
+            self._note(f"no longer waiting. The job goes on; cancel it with: pi-dispatch cancel {submitted.job_id}")
+            return _DETACHED
+        show_end(job, ended, records, self._notes, as_json=self._as_json)
+        return ended.exit_code
+
+    def _submit(self, queue: str) -> Submitted:
+        # Imported here: Celery takes longer to load than everything else.
+        from pidispatch.jobs.producer import producer, publish
+
+        app = producer(self._settings, self._server.address, self._limits)
+        join_deployment(self._store, self._settings.state_dir)
+        submitted = self._hand_in(queue)
+        ticket = submitted.ticket or self._missing_ticket(submitted.job_id)
+        if ticket is not None:
+            try:
+                publish(app, ticket)
+            except InfraError as error:
+                self._note(f"{error.message}; the next sweep of a worker announces it")
+        return submitted
+
+    def _hand_in(self, queue: str) -> Submitted:
+        """Submit the job; once more where the answer was lost, which makes no second one. Raises `InfraError`."""
         try:
-            self.path = self._records.write(RunRecord.of(job, result, host_name()))
+            return self._store.submit(self._job, queue=queue, max_attempts=ATTEMPTS)
         except InfraError as error:
-            # Where that is what the run was refused for, it is told already.
-            refused = getattr(result.outcome, "cause", None) == "logs-dir"
-            self.why = None if refused else error.message
-            raise
+            if error.cause != "store-unreachable":
+                raise
+        try:
+            again = self._store.submit(self._job, queue=queue, max_attempts=ATTEMPTS)
+        except InfraError as error:
+            raise InfraError(
+                f"{error.message}. Job {self._job.id} may have been accepted all the same: the same call within this "
+                f"minute makes no second job, and pi-dispatch cancel {self._job.id} takes it back",
+                error.cause,
+            ) from None
+        # Nobody else can have handed in the same within the time of one call.
+        return again.model_copy(update={"status": "submitted"}) if again.status == "duplicate" else again
+
+    def _missing_ticket(self, job_id: str) -> Ticket | None:
+        """The ticket of a job that is there already and waits: whoever handed it in may not have come to publish it."""
+        row = self._store.row(job_id)
+        return row.ticket if row is not None and row.state is JobState.QUEUED else None
+
+    def _tell(self, submitted: Submitted, queue: str, *, waiting: bool) -> None:
+        """The job's id on standard output, all else beside it."""
+        if not self._as_json:
+            click.echo(submitted.job_id)
+        elif not waiting:
+            click.echo(json.dumps(submitted_document(submitted, self._job.id, queue, self._shown), indent=2))
+        self._note(f"job {submitted.job_id} in {printable(str(self._job.folder))}; queue {queue} of {self._shown}")
+        if submitted.status != "submitted":
+            self._note(
+                "the same folder, flow, task and model were asked for within this minute: this is that job, with the "
+                "options it was given then"
+            )
+        for text in warnings(self._job, self._settings):
+            self._note(text)
+        # The job is accepted, whatever becomes of advice.
+        with contextlib.suppress(InfraError):
+            if (missing := missing_worker(self._store.workers(), queue, self._limits)) is not None:
+                self._note(missing)
+
+    def _note(self, text: str) -> None:
+        note(self._notes, f"note: {text}")
 
 
-def _note(notes: Console, text: str) -> None:
-    note(notes, f"note: {text}")
+def submitted_document(submitted: Submitted, job_id: str, queue: str, server: str) -> dict[str, object]:
+    """What `--json` prints of a job that was handed in. `deduplicated`: another id stands for the same wish."""
+    return {
+        "jobId": job_id,
+        "status": submitted.status,
+        "deduplicated": submitted.status == "coalesced",
+        "survivingJobId": None if submitted.status == "submitted" else submitted.job_id,
+        "queue": queue,
+        "server": server,
+    }
+
+
+def warnings(job: Job, settings: Settings) -> list[str]:
+    """What a job may cost and reach, as far as it can be told from here: its worker's own settings hold."""
+    turns, tokens = job.max_turns or settings.max_turns, settings.max_tokens
+    bound = f"{turns} turns" + (f" or {tokens:,} tokens" if tokens else "")
+    told = [
+        f"each attempt, {ATTEMPTS} at most, may use up to {bound}, unless its worker's settings differ; this version "
+        "has no cap on the number of runs"
+    ]
+    if not settings.egress:
+        told.append("PI_EGRESS=0: the agent can reach the internet and whatever else its worker's machine can reach")
+    return told
+
+
+def missing_worker(workers: Sequence[WorkerSeen], queue: str, limits: Limits) -> str | None:
+    """That nobody takes jobs from `queue` now, and what to do about it; `None` where someone does."""
+    alive = [worker.name for worker in workers if worker.age_ms <= limits.worker_seen_s * 1000]
+    own = queue.partition("@")[2]
+    if not alive:
+        return "no worker is running: start one with: pi-dispatch worker"
+    if own and own not in alive:
+        return f"no worker named {own} is running: start one with: PI_WORKER_NAME={own} pi-dispatch worker"
+    return None
 
 
 def _is_utf8(text: str) -> bool:
@@ -133,78 +256,3 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _warn(notes: Console, job: Job, settings: Settings) -> None:
-    turns = job.max_turns or settings.max_turns
-    tokens = settings.max_tokens
-    bound = f"{turns} turns" + (f" or {tokens:,} tokens" if tokens else "")
-    _note(notes, f"this run may use up to {bound}; this version has no cap on the number of runs")
-    if not settings.egress:
-        _note(notes, "PI_EGRESS=0: the agent can reach the internet and whatever else this machine can reach")
-
-
-def _attempt(job: Job, settings: Settings, notes: Console, kept: Kept) -> Result:
-    abort, limits, clock = Abort(), Limits(), SystemClock()
-    with ExitStack() as open_, _signals(abort), progress_view(notes) as progress:
-
-        @functools.cache
-        def connect() -> Engine:
-            engine = Engine.connect()
-            open_.callback(engine.close)
-            return engine
-
-        swept = sweep(settings, connect, limits, clock)
-        for settled in swept.settled:
-            told = (settled.job_id, settled.target, settled.restored, settled.kept)
-            _note(notes, say_settled(*told, replaced=settled.replaced))
-        for job_id, why in swept.unsettled.items():
-            _note(notes, f"the earlier run {job_id} was broken off and could not be settled: {why}")
-        return Attempt(settings, connect, kept, limits, clock)(job, progress, abort)
-
-
-@contextmanager
-def _signals(abort: Abort) -> Iterator[None]:
-    """While a job runs, a signal ends the job and not this program, which still has to say how it went."""
-    # A handler interrupts its own thread anywhere, also inside of a lock. Only this queue may be touched there.
-    received: SimpleQueue[int | None] = SimpleQueue()
-
-    def pass_on() -> None:
-        while (number := received.get()) is not None:
-            abort.set(_SIGNALS[signal.Signals(number)])
-
-    passer = threading.Thread(target=pass_on, daemon=True)
-    passer.start()
-
-    def receive(number: int, _frame: FrameType | None) -> None:
-        received.put(number)
-
-    # One that is ignored stays ignored: `nohup` and a shell's background jobs ask for that.
-    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, receive) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        received.put(None)
-        passer.join()
-
-
-def as_document(job: Job, result: Result, path: Path | None) -> dict[str, object]:
-    """The run record's keys as they are, and what only the one who asks may see beside them."""
-    document: dict[str, object] = RunRecord.of(job, result, host_name()).model_dump(mode="json")
-    outcome = result.outcome
-    if not isinstance(outcome, Completed):
-        document["why"] = getattr(outcome, "detail", None) or outcome.reason.meaning
-        document["remedy"] = getattr(outcome, "remedy", None) or outcome.reason.remedy
-        document["message"] = result.telemetry.message
-    document["change"] = result.change.model_dump(mode="json") if result.change else None
-    document["changeError"] = result.change_error
-    document["diff"] = result.diff
-    document["outboxFiles"] = result.outbox_files
-    document["restored"] = list(result.restored)
-    document["kept"] = result.kept
-    document["guardError"] = result.guard_error
-    document["record"] = str(path) if path else None
-    return document

@@ -11,18 +11,10 @@ from rich.status import Status
 from rich.text import Text
 
 from pidispatch.config.text import printable, printable_block
+from pidispatch.server.use import Server
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused
-from pidispatch.values.progress import (
-    CheckPassed,
-    ContainerStarted,
-    Progress,
-    ProgressSink,
-    ProviderRetry,
-    Stopping,
-    TurnEnded,
-)
 from pidispatch.values.record import Result
 
 #: Lines of a diff that are shown; a longer one is left to `--json`.
@@ -33,46 +25,38 @@ STAT_MARKS = 40
 FILE_LINES = 40
 
 
-#: What goes on after a step, until the next one is told.
-_NEXT: dict[type[Progress], str] = {
-    CheckPassed: "checking",
-    ContainerStarted: "the agent works",
-    ProviderRetry: "the agent waits for the model provider",
-    Stopping: "waiting for the container to end",
-}
+class Live:
+    """What goes on: one changing line under the others where a person looks, plain lines elsewhere."""
 
+    def __init__(self, console: Console, status: Status | None) -> None:
+        self._out = _Lines(console)
+        self._status = status
 
-def say(progress: Progress) -> str:
-    """One step of a run in words."""
-    match progress:
-        case CheckPassed(name=name, detail=detail):
-            return f"checked {name}" + (f": {printable(detail)}" if detail else "")
-        case ContainerStarted(name=name):
-            return f"container {name} started"
-        case TurnEnded(turns=turns, tokens=tokens):
-            return f"turn {turns}: {tokens:,} tokens so far"
-        case ProviderRetry(attempt=attempt, max_attempts=most):
-            return f"the model provider failed; retry {attempt} of {most}"
-        case Stopping(reason=reason):
-            return f"stopping ({reason})"
+    def happened(self, text: str) -> None:
+        """A step that is done."""
+        self._out.line(text, "dim" if self._status else None)
+
+    def counts(self, text: str) -> None:
+        """Numbers so far, which newer ones take the place of."""
+        if self._status is None:
+            self._out.line(text)
+        else:
+            self.goes_on(text)
+
+    def goes_on(self, text: str) -> None:
+        """What the time passes with; not told where lines stay."""
+        if self._status is not None:
+            self._status.update(Text(text))
 
 
 @contextmanager
-def progress_view(console: Console) -> Iterator[ProgressSink]:
-    """A sink for progress: one changing line where a person looks, plain lines elsewhere."""
+def live_view(console: Console, first: str) -> Iterator[Live]:
+    """A view that begins with `first` as what goes on."""
     if not console.is_terminal:
-        yield _Lines(console).say
+        yield Live(console, None)
         return
-    with Status("starting", console=console) as status:
-
-        def show(progress: Progress) -> None:
-            if isinstance(progress, TurnEnded):
-                status.update(Text(say(progress)))
-            else:
-                console.print(Text(say(progress), style="dim"))
-                status.update(Text(_NEXT[type(progress)]))
-
-        yield show
+    with Status(Text(first), console=console) as status:
+        yield Live(console, status)
 
 
 def note(console: Console, text: str) -> None:
@@ -80,18 +64,11 @@ def note(console: Console, text: str) -> None:
     console.print(text, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
-def say_settled(job_id: str, target: str, restored: tuple[str, ...], kept: Path, *, replaced: bool) -> str:
-    """What was put in order after an earlier run whose program was killed; `replaced`: not in the folder it had."""
-    what = ""
-    if restored:
-        names, where = ", ".join(map(printable, restored)), printable(str(kept))
-        what = f"; put back in its git directory: {names}; what stood there until now is kept in {where}"
-    if replaced:
-        what = (
-            ". Another folder stands where it worked, and nothing was put back: if you moved the old one away, look at "
-            "its .git/config and .git/hooks before you use git in it"
-        )
-    return f"the earlier run {job_id} ({printable(target)}) was broken off; it is settled now{what}"
+def say_server(server: Server, state_dir: Path) -> str:
+    """Which server it is, without its password."""
+    if server.embedded:
+        return f"pi-dispatch's own server in {printable(str(state_dir))}"
+    return printable(server.address.shown)
 
 
 def show_result(console: Console, job: Job, result: Result, record: Path | None) -> None:
@@ -118,9 +95,6 @@ class _Lines:
 
     def line(self, text: str = "", style: str | None = None) -> None:
         self._console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-    def say(self, progress: Progress) -> None:
-        self.line(say(progress))
 
 
 def _headline(out: _Lines, job: Job, result: Result) -> None:

@@ -7,7 +7,20 @@ whose spring is that carelessness.
 from tests.support.traps import Trap
 
 #: Named after what the product imports, or what a Python or a worker looks for by itself.
-_MODULES = ("celeryconfig", "docker", "rich", "click", "pydantic", "structlog", "filelock", "json", "conftest")
+_MODULES = (
+    "celeryconfig",
+    "celery",
+    "kombu",
+    "redis",
+    "docker",
+    "rich",
+    "click",
+    "pydantic",
+    "structlog",
+    "filelock",
+    "json",
+    "conftest",
+)
 
 
 def _file(name: str, content: str) -> str:

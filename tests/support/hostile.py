@@ -3,14 +3,15 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.model import ModelContainer
-from tests.support.program import PROGRAM, RUN_S, Ran, Stage
+from tests.support.program import PROGRAM, REAL, RUN_S, How, Ran, Stage, WorkerRun, await_id
 from tests.support.repository import Repository, give, make_repository
+from tests.support.server import until
 from tests.support.terminal import as_user
 from tests.support.traps import Trap, planting, taken
 
@@ -98,19 +99,16 @@ class Attacked:
             assert not own.is_file() or (self.kept / name).read_bytes() != own.read_bytes()
 
 
-def make_stage(home: Path, image: str, model: ModelContainer) -> Stage:
-    """A stage that outlives a test."""
-    home.mkdir()
-    docker_host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    return Stage(home, image=image, model=model, docker_host=docker_host)
+def careless(**changes: str | None) -> dict[str, str | None]:
+    """Variables as a careless user has them, whose `PATH` begins with the current folder."""
+    return {"PI_CAPTURE_JOB_LOGS": "1", "PATH": f".::{os.environ['PATH']}", **changes}
 
 
 def run_in(folder: Path, stage: Stage, *arguments: str, **changes: str | None) -> Ran:
-    """Run the program with `folder` as the current one, and on the `PATH` as a careless user would have it."""
-    environment = stage.environment(**{"PI_CAPTURE_JOB_LOGS": "1", **changes})
+    """Run the program with `folder` as the current one, as a careless user would."""
     done = subprocess.run(
         [PROGRAM, *arguments],
-        env=environment | {"PATH": f".::{environment['PATH']}"},
+        env=stage.environment(**careless(**changes)),
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -121,16 +119,18 @@ def run_in(folder: Path, stage: Stage, *arguments: str, **changes: str | None) -
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def start_until(stage: Stage, folder: Path, model: str, words: str) -> "tuple[subprocess.Popen[str], str]":
-    """Start a job and wait for `words` of its progress; the program, and the name of its container."""
-    process = stage.start_job(folder, model)
-    assert process.stderr is not None
-    name = ""
-    seen = []
-    for line in process.stderr:
-        seen.append(line)
-        if line.startswith("container "):
-            name = line.split()[1]
-        if words in line:
-            return process, name
-    raise AssertionError(f"{words!r} never came: {seen}")
+@contextmanager
+def worker_in(folder: Path, stage: Stage) -> Iterator[WorkerRun]:
+    """The verb `worker`, with `folder` as the current one."""
+    with stage.worker(How(REAL, cwd=folder), **careless()) as worker:
+        yield worker
+
+
+@contextmanager
+def planted(stage: Stage, hostile: Hostile, how: How) -> Iterator[tuple[WorkerRun, "subprocess.Popen[str]", str]]:
+    """A run whose agent has planted everything and still works: its worker, the one who waits, and its job's id."""
+    with stage.worker(how, **careless()) as worker, stage.waiting(hostile.path, "plantandsleep") as process:
+        job_id = await_id(process)
+        # Made by the last line of what is planted.
+        until((hostile.path / ".planted").exists, "the agent to plant", RUN_S)
+        yield worker, process, job_id

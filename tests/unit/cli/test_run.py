@@ -1,322 +1,192 @@
-"""The verb `run`: what it makes of its arguments, what it prints where, and what a signal does."""
+"""The verb `run` as far as it goes without a server: its arguments, its refusals, and what it says of a job."""
 
-import contextlib
 import json
 import os
-import signal
-import threading
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from pidispatch.box.abort import Abort
-from pidispatch.cli import run as run_module
 from pidispatch.cli.main import _run
-from pidispatch.cli.run import Kept, _signals, as_document
-from pidispatch.config.host import host_name
+from pidispatch.cli.run import check, missing_worker, submitted_document, warnings
 from pidispatch.config.settings import Settings
+from pidispatch.jobs.rows import Submitted, WorkerSeen
 from pidispatch.values import names
-from pidispatch.values.change import Change
-from pidispatch.values.errors import InfraError
+from pidispatch.values.errors import ConfigError
 from pidispatch.values.job import Job
-from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
-from pidispatch.values.reason import AbortReason, Reason
-from pidispatch.values.record import Result, RunRecord
-from pidispatch.values.usage import Telemetry
+from pidispatch.values.limits import Limits
+from tests.support.repository import Repository, git, make_repository
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Attempts:
-    """Stands where an attempt is made; notes the jobs and ends each as it is told."""
-
-    def __init__(self) -> None:
-        self.outcome: Outcome = Completed()
-        self.jobs: list[Job] = []
-
-    def __call__(self, job: Job, settings: Settings, notes: Console, kept: Kept) -> Result:
-        self.jobs.append(job)
-        result = Result.begin(NOW, job.provider or settings.provider, job.model or settings.model).ending(self.outcome)
-        # Told by `kept` itself, as everyone who finishes an attempt does.
-        with contextlib.suppress(InfraError):
-            kept(job, result)
-        return result
+JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
 
 
 @pytest.fixture
-def attempts(monkeypatch: pytest.MonkeyPatch) -> Attempts:
-    attempts = Attempts()
-    monkeypatch.setattr(run_module, "_attempt", attempts)
-    return attempts
+def folder(tmp_path: Path) -> Repository:
+    """A repository in which nothing stands against a run."""
+    return make_repository(tmp_path / "site")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "code"),
-    [
-        (Completed(), 0),
-        (Completed(truncated=True), 0),
-        (Refused(reason=Reason.CONFIG_REFUSED), 2),
-        (Aborted(reason=Reason.OPERATOR_CANCEL, cause=AbortReason.OPERATOR_CANCEL), 2),
-        (InfraFailed(reason=Reason.INFRA), 1),
-    ],
-)
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_the_exit_code_is_the_outcomes(
-    attempts: Attempts, outcome: Outcome, code: int, form: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    attempts.outcome = outcome
-    assert _run(["run", ".", "--task", "x", *form]) == code
-    assert capsys.readouterr().out
-
-
-def test_what_is_left_out_is_left_open(attempts: Attempts, tmp_path: Path) -> None:
-    _run(["run", str(tmp_path), "--task", " the task\n"])
-    job = attempts.jobs[0]
-    assert job.id.startswith("local-")
-    assert len(bytes.fromhex(job.id.removeprefix("local-"))) == 8
-    assert job == Job(id=job.id, folder=tmp_path, task=" the task\n")
-
-
-def test_what_is_given_is_handed_on(attempts: Attempts, tmp_path: Path) -> None:
-    arguments = ["--provider", "openai", "--model", "gpt-5", "--max-turns", "7", "--image", "other:1"]
-    _run(["run", str(tmp_path), "--task", "x", "--flow", "tidy-up", "--force", *arguments])
-    job = attempts.jobs[0]
-    assert (job.provider, job.model, job.max_turns, job.image) == ("openai", "gpt-5", 7, "other:1")
-    assert (job.flow, job.allow_dirty) == ("tidy-up", True)
+@pytest.fixture(autouse=True)
+def _nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A server that is not there: what gets as far as to ask for it ends with exit code 1."""
+    monkeypatch.setenv("VALKEY_URL", f"unix://{tmp_path}/nothing.sock")
 
 
 @pytest.mark.parametrize("flow", ["Tidy", "../x", "-x", "x/y", "a" * 65, "tidy\n"])
-def test_what_is_no_flow_is_a_usage_error(attempts: Attempts, flow: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_flow_is_a_usage_error(flow: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["run", ".", "--task", "x", "--flow", flow]) == 1
-    assert attempts.jobs == []
     assert "is no flow" in capsys.readouterr().err
 
 
-def test_a_run_is_recorded(
-    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # An attempt makes the folder before anything else.
-    (tmp_path / "logs").mkdir()
-    monkeypatch.setenv("PI_LOGS_DIR", str(tmp_path / "logs"))
-    attempts.outcome = Refused(reason=Reason.JOB_IMAGE_MISSING)
-    assert _run(["run", str(tmp_path), "--task", "x", "--json"]) == 2
-    document = json.loads(capsys.readouterr().out)
-    record = json.loads(Path(document["record"]).read_text())
-    assert (record["jobId"], record["reason"]) == (document["jobId"], "job-image-missing")
-    assert record["host"]
-
-
-def test_a_record_that_cannot_be_written_changes_no_outcome(
-    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "logs").touch()
-    monkeypatch.setenv("PI_LOGS_DIR", str(tmp_path / "logs"))
-    assert _run(["run", str(tmp_path), "--task", "x", "--json"]) == 0
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["", "--task", "x"], "FOLDER is empty"),
+        ([".", "--task", " \n"], "--task is empty"),
+        ([".", "--task", os.fsdecode(b"\xff")], "--task is not valid UTF-8"),
+        ([".", "--task", "x", "--provider", " padded "], "--provider"),
+        ([".", "--task", "x", "--model", " padded "], "--model"),
+        ([".", "--task", "x", "--image", " padded "], "--image"),
+        ([".", "--task", "x", "--max-turns", "0"], "--max-turns"),
+    ],
+)
+def test_a_wrong_call_is_no_refusal(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unset variable in a script must not mean the current folder."""
+    assert _run(["run", *arguments]) == 1
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["record"] is None
-    assert "the record of this run could not be written" in captured.err
-    assert "run_record_failed" in captured.err
+    assert said in captured.err
+    assert captured.out == ""
 
 
 @pytest.mark.parametrize("variable", names.UNSERVED_BOUNDS)
 def test_a_bound_that_nothing_enforces_is_refused_before_anything_is_tried(
-    attempts: Attempts, variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(variable, "5")
-    assert _run(["run", ".", "--task", "x"]) == 2
-    assert attempts.jobs == []
+    assert _run(["run", "/nonexistent", "--task", "x"]) == 2
     assert f"unset {variable}" in capsys.readouterr().err
     monkeypatch.setenv(variable, "")
-    assert _run(["run", ".", "--task", "x"]) == (2 if variable.endswith("_FILE") else 0)
-
-
-def test_an_empty_option_is_left_open(attempts: Attempts) -> None:
-    _run(["run", ".", "--task", "x", "--provider", "", "--model", "", "--image", ""])
-    job = attempts.jobs[0]
-    assert (job.provider, job.model, job.image) == (None, None, None)
-
-
-@pytest.mark.parametrize("written", [".", "sub/..", "../here", "sub/../"])
-def test_the_folder_is_named_by_its_real_name(
-    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
-) -> None:
-    (tmp_path / "here" / "sub").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "here")
-    _run(["run", written, "--task", "x"])
-    assert attempts.jobs[0].target == "local:here"
-
-
-def test_an_empty_folder_is_a_usage_error(attempts: Attempts, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unset variable in a script must not mean the current folder."""
-    assert _run(["run", "", "--task", "x"]) == 1
-    assert attempts.jobs == []
-    assert "FOLDER is empty" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--provider", "--model", "--image"])
-def test_an_option_is_held_to_what_a_setting_is(
-    attempts: Attempts, capsys: pytest.CaptureFixture[str], option: str
-) -> None:
-    assert _run(["run", ".", "--task", "x", option, " padded "]) == 1
-    assert attempts.jobs == []
-    assert option in capsys.readouterr().err
+    assert _run(["run", "/nonexistent", "--task", "x"]) == 2
+    assert (f"unset {variable}" in capsys.readouterr().err) is variable.endswith("_FILE")
 
 
 def test_a_malformed_setting_is_refused_before_anything_is_tried(
-    attempts: Attempts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PI_MAX_TURNS", "03")
-    assert _run(["run", ".", "--task", "x"]) == 2
-    assert attempts.jobs == []
+    assert _run(["run", "/nonexistent", "--task", "x"]) == 2
     assert "PI_MAX_TURNS='03' must be a whole number" in capsys.readouterr().err
 
 
-def test_the_bound_of_a_run_is_told_on_standard_error(
-    attempts: Attempts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_folder_that_cannot_work_is_refused_without_a_server(
+    tmp_path: Path, form: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(["run", ".", "--task", "x"])
-    assert "up to 30 turns;" in capsys.readouterr().err
-    monkeypatch.setenv("PI_MAX_TOKENS", "200000")
-    monkeypatch.setenv("PI_EGRESS", "0")
-    _run(["run", ".", "--task", "x", "--max-turns", "7", "--json"])
+    assert _run(["run", str(tmp_path), "--task", "x", *form]) == 2
     captured = capsys.readouterr()
-    assert "up to 7 turns or 200,000 tokens;" in captured.err
-    assert "PI_EGRESS=0: the agent can reach the internet" in captured.err
-    assert json.loads(captured.out)["outcome"] == "completed"
+    assert "is not the root of a git repository" in captured.err
+    if form:
+        document = json.loads(captured.out)
+        assert document.pop("jobId").startswith("local-")
+        assert document.pop("why") in captured.err
+        assert document == {"status": "refused", "cause": "folder-not-git"}
+    else:
+        assert captured.out == ""
 
 
-def test_json_holds_the_records_keys_as_they_are() -> None:
-    job = Job(id="local-1", folder=Path("/srv/folder"), task="x")
-    change = Change(changed=True, commits=0, head=None, files=(), dirty_before=False)
-    result = Result.begin(NOW, "p", "m").model_copy(
-        update={"outcome": Completed(), "change": change, "diff": "+x", "outbox_files": 2}
-    )
-    record = RunRecord.of(job, result, host_name())
-    document = as_document(job, result, Path("/logs/local-1.json"))
-    keys = record.model_dump(mode="json")
-    assert {key: document[key] for key in keys} == keys
-    assert set(document) - set(keys) == {
-        "change", "changeError", "diff", "outboxFiles", "restored", "kept", "guardError", "record"
-    }  # fmt: skip
-    assert document["record"] == "/logs/local-1.json"
-    assert document["change"] == {
-        "changed": True, "commits": 0, "head": None, "files": [], "dirtyBefore": False, "truncated": False
-    }  # fmt: skip
-    assert json.loads(json.dumps(document)) == document
+def _refused(folder: Path, *, force: bool = False) -> str | None:
+    job = JOB.model_copy(update={"folder": folder, "allow_dirty": force})
+    try:
+        check(job, Limits())
+    except ConfigError as error:
+        return error.cause
+    return None
+
+
+def test_a_folder_must_be_there_be_a_repository_and_have_a_commit(tmp_path: Path) -> None:
+    assert _refused(tmp_path / "none") == "folder-missing"
+    assert _refused(tmp_path) == "folder-not-git"
+    git(tmp_path, "init", "-q")
+    assert _refused(tmp_path) == "no-commit"
+    (tmp_path / ".git" / "HEAD").unlink()
+    assert _refused(tmp_path) == "git-unusable"
+
+
+@pytest.mark.parametrize(("name", "text"), [("README.md", "changed"), ("new.txt", "new")])
+def test_a_dirty_folder_is_refused_unless_forced(folder: Repository, name: str, text: str) -> None:
+    assert _refused(folder.path) is None
+    folder.write(name, text)
+    assert _refused(folder.path) == "dirty-tree"
+    assert _refused(folder.path, force=True) is None
+
+
+def test_a_dirty_folder_is_told_with_its_remedy(folder: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.write("a\u202e.txt", "x")
+    assert _run(["run", str(folder.path), "--task", "x"]) == 2
+    said = capsys.readouterr().err
+    assert "1 uncommitted change(s), which the agent's would mix with: a\\u{202E}.txt." in said
+    assert "git stash -u" in said
+    assert "--force" in said
+
+
+def test_a_check_leaves_nothing_behind(folder: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    folder.write("new.txt", "new")
+    assert _refused(folder.path) == "dirty-tree"
+    assert list(scratch.iterdir()) == []
+
+
+def _settings(**variables: str) -> Settings:
+    return Settings.model_validate(variables)
+
+
+def test_the_bound_of_a_job_is_told() -> None:
+    [said] = warnings(JOB, _settings())
+    assert "each attempt, 2 at most, may use up to 30 turns, unless its worker's settings differ" in said
+    assert "no cap on the number of runs" in said
+    bounded = JOB.model_copy(update={"max_turns": 7})
+    [said] = warnings(bounded, _settings(PI_MAX_TOKENS="200000"))
+    assert "up to 7 turns or 200,000 tokens," in said
+
+
+def test_an_open_network_is_told() -> None:
+    assert "the agent can reach the internet" in warnings(JOB, _settings(PI_EGRESS="0"))[1]
+
+
+def _seen(name: str, age_s: float = 0.0) -> WorkerSeen:
+    return WorkerSeen(name=name, fields={}, age_ms=round(age_s * 1000))
 
 
 @pytest.mark.parametrize(
-    ("outcome", "why", "remedy"),
+    ("workers", "queue", "said"),
     [
-        (Refused(reason=Reason.INFRA, detail="d", remedy="r"), "d", "r"),
-        (Refused(reason=Reason.INFRA), Reason.INFRA.meaning, Reason.INFRA.remedy),
-        (InfraFailed(reason=Reason.INFRA, detail="d"), "d", Reason.INFRA.remedy),
+        ([], "pi-jobs", "no worker is running: start one with: pi-dispatch worker"),
+        ([_seen("a", 91)], "pi-jobs", "no worker is running: start one with: pi-dispatch worker"),
+        ([_seen("a", 91), _seen("b", 90)], "pi-jobs", None),
+        ([_seen("a")], "pi-jobs@a", None),
         (
-            Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN),
-            Reason.WORKER_ABORT.meaning,
-            Reason.WORKER_ABORT.remedy,
+            [_seen("a")],
+            "pi-jobs@b",
+            "no worker named b is running: start one with: PI_WORKER_NAME=b pi-dispatch worker",
         ),
     ],
 )
-def test_json_says_why_and_what_to_do(outcome: Outcome, why: str, remedy: str) -> None:
-    job = Job(id="local-1", folder=Path("/srv/folder"), task="x")
-    result = Result.begin(NOW, "p", "m").ending(outcome)
-    result = result.model_copy(update={"telemetry": Telemetry(message="said")})
-    document = as_document(job, result, None)
-    assert (document["why"], document["remedy"], document["message"]) == (why, remedy, "said")
+def test_a_missing_worker_is_told(workers: list[WorkerSeen], queue: str, said: str | None) -> None:
+    assert missing_worker(workers, queue, Limits()) == said
 
 
 @pytest.mark.parametrize(
-    ("number", "reason"),
-    [
-        (signal.SIGINT, AbortReason.OPERATOR_CANCEL),
-        (signal.SIGTERM, AbortReason.SHUTDOWN),
-        (signal.SIGHUP, AbortReason.SHUTDOWN),
-    ],
+    ("status", "job_id", "survivor"),
+    [("submitted", "local-1", None), ("duplicate", "local-1", "local-1"), ("coalesced", "local-0", "local-0")],
 )
-def test_a_signal_ends_the_job_and_not_the_program(number: signal.Signals, reason: AbortReason) -> None:
-    abort, ended = Abort(), threading.Event()
-    abort.listen(ended.set)
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    with _signals(abort):
-        os.kill(os.getpid(), number)
-        assert ended.wait(10)
-        assert abort.reason is reason
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert abort.reason is reason
-    assert {each: signal.getsignal(each) for each in before} == before
-
-
-def test_the_handlers_are_put_back_after_an_error() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-
-    def fail() -> None:
-        with _signals(Abort()):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_a_signal_that_is_ignored_stays_ignored() -> None:
-    abort = Abort()
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with _signals(abort):
-            os.kill(os.getpid(), signal.SIGHUP)
-        assert abort.reason is None
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-class Connections:
-    """Stands for the engine; notes what was done with it."""
-
-    def __init__(self) -> None:
-        self.steps: list[str] = []
-
-    def connect(self) -> "Connections":
-        self.steps.append("connect")
-        return self
-
-    def close(self) -> None:
-        self.steps.append("close")
-
-
-@pytest.mark.parametrize(
-    ("end", "steps"),
-    [
-        ("completes", ["connect", "attempt", "close"]),
-        ("fails", ["connect", "attempt", "close"]),
-        ("needs no engine", ["attempt"]),
-    ],
-)
-def test_an_engine_that_was_asked_for_is_closed(monkeypatch: pytest.MonkeyPatch, end: str, steps: list[str]) -> None:
-    connections = Connections()
-
-    def attempt(
-        _settings: object, connect: Callable[[], object], *_rest: object, **_named: object
-    ) -> Callable[..., Result]:
-        def make(job: Job, _progress: object, _abort: Abort) -> Result:
-            if end != "needs no engine":
-                connect()
-            connections.steps.append("attempt")
-            if end == "fails":
-                raise ZeroDivisionError
-            return Result.begin(NOW, "p", "m").ending(Completed())
-
-        return make
-
-    monkeypatch.setattr(run_module, "Engine", connections)
-    monkeypatch.setattr(run_module, "Attempt", attempt)
-    if end == "fails":
-        with pytest.raises(ZeroDivisionError):
-            _run(["run", ".", "--task", "x"])
-    else:
-        assert _run(["run", ".", "--task", "x"]) == 0
-    assert connections.steps == steps
+def test_json_says_which_job_stands_for_the_wish(status: str, job_id: str, survivor: str | None) -> None:
+    submitted = Submitted.model_validate({"status": status, "jobId": job_id})
+    assert submitted_document(submitted, "local-1", "pi-jobs", "here") == {
+        "jobId": "local-1",
+        "status": status,
+        "deduplicated": status == "coalesced",
+        "survivingJobId": survivor,
+        "queue": "pi-jobs",
+        "server": "here",
+    }

@@ -11,14 +11,14 @@ import pytest
 PROGRAM = """
 import sys, click
 from pidispatch.cli import main
-from pidispatch.cli.view import QuietConsole, error_console, note, progress_view
+from pidispatch.cli.view import QuietConsole, error_console, note, live_view
 
 @click.command()
 @click.argument("code", type=int)
 @click.argument("amount", type=int)
 def probe(code, amount):
     note(error_console(), "a note")
-    with progress_view(error_console()):
+    with live_view(error_console(), "waiting"):
         print("printed")
     QuietConsole().print("shown")
     click.echo("x" * amount)

@@ -18,24 +18,14 @@ from pidispatch.cli.view import (
     STAT_MARKS,
     QuietConsole,
     error_console,
+    live_view,
     money,
     note,
-    progress_view,
-    say,
-    say_settled,
     show_result,
 )
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
-from pidispatch.values.progress import (
-    CheckPassed,
-    ContainerStarted,
-    Progress,
-    ProviderRetry,
-    Stopping,
-    TurnEnded,
-)
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
 from pidispatch.values.usage import Telemetry
@@ -69,38 +59,6 @@ def shown(result: Result, job: Job = JOB, *, terminal: bool = False) -> str:
         RECORD,
     )
     return stream.getvalue()
-
-
-PROGRESS: list[tuple[Progress, str]] = [
-    (CheckPassed(name="folder"), "checked folder"),
-    (CheckPassed(name="image", detail=NASTY), f"checked image: {SHOWN}"),
-    (ContainerStarted(name="pi-job-1"), "container pi-job-1 started"),
-    (TurnEnded(turns=3, tokens=1234567), "turn 3: 1,234,567 tokens so far"),
-    (ProviderRetry(attempt=1, max_attempts=2), "the model provider failed; retry 1 of 2"),
-    (Stopping(reason="shutdown"), "stopping (shutdown)"),
-]
-
-
-@pytest.mark.parametrize(("progress", "words"), PROGRESS)
-def test_a_step_in_words(progress: Progress, words: str) -> None:
-    assert say(progress) == words
-
-
-def test_away_from_a_terminal_each_step_is_one_plain_line() -> None:
-    stream = io.StringIO()
-    with progress_view(Console(file=stream, force_terminal=False, width=20)) as sink:
-        for progress, _ in PROGRESS:
-            sink(progress)
-    assert stream.getvalue() == "".join(f"{words}\n" for _, words in PROGRESS)
-
-
-def test_at_a_terminal_the_steps_stay_and_the_turns_pass() -> None:
-    stream = io.StringIO()
-    with progress_view(Console(file=stream, force_terminal=True, color_system=None, width=200)) as sink:
-        for progress, _ in PROGRESS:
-            sink(progress)
-    for progress, words in PROGRESS:
-        assert (f"{words}\n" in stream.getvalue()) is not isinstance(progress, TurnEnded)
 
 
 OUTCOMES: list[tuple[Result, list[str]]] = [
@@ -234,20 +192,6 @@ def test_a_run_without_a_record_names_none() -> None:
     assert "record" not in stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("restored", "replaced", "end"),
-    [
-        ((), False, "it is settled now"),
-        ((".git/config",), False, ": .git/config; what stood there until now is kept in /jobs/kept-1"),
-        ((), True, "look at its .git/config and .git/hooks before you use git in it"),
-    ],
-)
-def test_a_settled_run_is_told(restored: tuple[str, ...], replaced: bool, end: str) -> None:
-    told = say_settled("local-1", "local:site", restored, Path("/jobs/kept-1"), replaced=replaced)
-    assert told.startswith("the earlier run local-1 (local:site) was broken off; it is settled now")
-    assert told.endswith(end)
-
-
 def test_a_run_that_changed_nothing_says_so() -> None:
     text = shown(result(Completed(), change=change(changed=False)))
     assert "changed    nothing: the run left no change that git would show" in text
@@ -321,9 +265,10 @@ def test_a_stream_that_fails_takes_nothing_with_it(way: str) -> None:
     if way == "closed":
         stream.close()
     console = QuietConsole(file=stream)
-    with progress_view(console) as sink:
-        for progress, _ in PROGRESS:
-            sink(progress)
+    with live_view(console, "waiting") as live:
+        live.happened("a step")
+        live.counts("turn 1")
+        live.goes_on("the agent works")
     note(console, "a note")
     show_result(console, JOB, result(Completed()), RECORD)
 
@@ -338,12 +283,12 @@ def test_a_terminal_that_is_closed_in_the_middle_takes_nothing_with_it() -> None
     stream = os.fdopen(terminal, "w")
     console = QuietConsole(file=stream)
     assert console.is_terminal
-    with progress_view(console) as sink:
-        sink(CheckPassed(name="folder"))
+    with live_view(console, "waiting") as live:
+        live.happened("a step")
         os.close(controller)
         # What is under way goes on, and so does what comes after.
-        sink(TurnEnded(turns=3, tokens=1))
-        sink(CheckPassed(name="image"))
+        live.counts("turn 3")
+        live.happened("another step")
         during = sys.stdout
     note(console, "a note")
     show_result(console, JOB, result(Completed()), RECORD)

@@ -1,0 +1,48 @@
+"""The record of a delivery, written after the end is stored and before its ticket is acknowledged.
+
+Called by Celery's signals, which log what a handler raises and go on. What is not written here stays marked in the
+store, and a sweep writes it.
+"""
+
+import threading
+from collections.abc import Callable
+
+from pidispatch.config.log import log
+from pidispatch.jobs.store import JobStore
+from pidispatch.runs.records import RecordStore
+from pidispatch.values.errors import InfraError
+from pidispatch.values.record import RunRecord
+
+
+class Recorder:
+    """Writes records and tells the store that they are written."""
+
+    def __init__(self, store: JobStore, records: RecordStore) -> None:
+        self._store = store
+        self._records = records
+        self._lock = threading.Lock()
+
+    def ended(self, record: RunRecord) -> bool:
+        """Write the record of an attempt that has ended here; whether it is on the disk."""
+        return self._write(record, self._records.add)
+
+    def __call__(self, record: RunRecord) -> bool:
+        """Write a record that is made later, or elsewhere than where the job ran; whether it is on the disk."""
+        return self._write(record, self._records.keep)
+
+    def _write(self, record: RunRecord, put: Callable[[RunRecord], RunRecord]) -> bool:
+        # A fault is logged, and the record stays due in the store.
+        try:
+            self._records.prepare()
+            # Two attempts at one job may be told at the same time, by the task and by who cancels; the later one stays.
+            with self._lock:
+                put(record)
+        except InfraError as error:
+            log().error("run_record_due", jobId=record.job_id, cause=error.cause)
+            return False
+        try:
+            self._store.recorded(record.job_id, record.attempt)
+        except InfraError as error:
+            # Written twice is written once: the same record, the same file.
+            log().warning("record_unmarked", jobId=record.job_id, cause=error.cause)
+        return True

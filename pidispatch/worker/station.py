@@ -1,0 +1,282 @@
+"""Everything one worker process has, put together in one place, from its start to its end."""
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Final
+
+from celery import Celery
+from celery.utils import uuid
+from celery.worker import state
+from kombu.exceptions import OperationalError
+
+from pidispatch.box.engine import Engine
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.log import log
+from pidispatch.config.settings import Settings
+from pidispatch.gates.chain import Gates
+from pidispatch.gates.folder import FolderMutex
+from pidispatch.gates.host import HostSlots
+from pidispatch.jobs.endings import cancelled_record
+from pidispatch.jobs.producer import own_queue, publish, queue
+from pidispatch.jobs.rows import JobState, Ticket
+from pidispatch.jobs.store import JobStore
+from pidispatch.runs.attempt import Attempt
+from pidispatch.runs.events import tell_end
+from pidispatch.runs.records import RecordStore
+from pidispatch.runs.sweep import remove_old
+from pidispatch.server.client import warn_unless_durable
+from pidispatch.server.use import Server, use_server
+from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.values.limits import Limits
+from pidispatch.values.reason import AbortReason
+from pidispatch.worker.belonging import join_deployment
+from pidispatch.worker.deliver import Deliverer
+from pidispatch.worker.ending import Ending
+from pidispatch.worker.hook import Recorder
+from pidispatch.worker.leases import Leases
+from pidispatch.worker.liveness import Liveness
+from pidispatch.worker.output import JobOutput
+from pidispatch.worker.owner import Owner
+from pidispatch.worker.seat import Seat
+from pidispatch.worker.settling import Settling, unheard
+from pidispatch.worker.sweeper import Sweeper
+from pidispatch.worker.ticker import Ticker
+
+_ATTRIBUTE: Final = "pi_station"
+#: Exit codes of a worker that ends itself.
+_RESTART, _REFUSED = 1, 2
+
+
+def station_of(app: Celery) -> "Station | None":
+    """The station of `app`; `None` in a program that is no worker."""
+    found: Station | None = getattr(app, _ATTRIBUTE, None)
+    return found
+
+
+class Station:
+    """One worker's server, store, gates, leases and threads."""
+
+    def __init__(self, app: Celery, settings: Settings, limits: Limits, output: JobOutput | None = None) -> None:
+        self._app = app
+        self._settings = settings
+        self._limits = limits
+        self._output = output
+        self._open = ExitStack()
+        self._stopping = threading.Event()
+        self._closed = threading.Event()
+        self._watchdog: threading.Thread | None = None
+        self._tickers: list[Ticker] = []
+
+    def open(self) -> None:
+        """Join the server, take the place at the engine, clear up, begin. Raises `ConfigError` and `InfraError`."""
+        try:
+            self._assemble()
+            remove_old(self._settings, SystemClock())
+            # Before anything is consumed: what runs under our label has no owner.
+            self.seat.sit_down()
+            for ticker in self._tickers:
+                ticker.start()
+                self._open.callback(ticker.stop)
+            setattr(self._app, _ATTRIBUTE, self)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _assemble(self) -> None:
+        settings, limits, clock = self._settings, self._limits, SystemClock()
+        self.server: Server = self._open.enter_context(use_server(settings))
+        warn_unless_durable(self.server.facts)
+        self.store = JobStore(self.server.client, settings.key_prefix, limits)
+        self.deployment = join_deployment(self.store, settings.state_dir)
+        self._records = RecordStore(settings.logs_dir)
+        self.record = Recorder(self.store, self._records)
+        self.sweeper = Sweeper(self.store, self.publish, self.record)
+        say = self._output.say if self._output is not None else unheard
+        settling = Settling(
+            self.store, self._records, self.record, self.sweeper, settings, self.deployment, limits, clock, say
+        )
+        self.seat = Seat(Engine.connect, settling, self._taken)
+        self._open.callback(self.seat.leave)
+        self._owner = Owner(settings.worker_name, self.seat)
+        self.leases = Leases(self.store, settings.worker_name)
+        self.slots = HostSlots(self.slot_limit, limits)
+        ending = Ending(self.store, self._records, settings.worker_name, limits, clock, self._stopping)
+        self.deliver = Deliverer(
+            self.store,
+            Gates((self.slots, FolderMutex(limits))),
+            self.leases,
+            ending,
+            self._records,
+            settings,
+            limits,
+            clock,
+            self._owner,
+            self._stopping,
+            self.seat.look_again,
+            *([self._output.step] if self._output is not None else []),
+        )
+        self.deliver.attempt = Attempt(
+            settings,
+            self.seat.engine,
+            self.deliver.finish,
+            limits,
+            clock,
+            spend=self.deliver.spend,
+            output=self._output,
+        )
+        self.liveness = Liveness(self._send_tick, self._answers, self._give_up, self.slots, limits, clock)
+        self._tickers = [
+            Ticker("renew", limits.renew_every_s, self.leases.renew, limits.store_retry_s),
+            Ticker("watch", limits.cancel_poll_s, self._ensuring(self.leases.watch)),
+            # Also one that holds no job needs a server.
+            Ticker("sweep", limits.sweep_every_s, self._ensuring(self.sweeper)),
+            Ticker("tick", limits.tick_every_s, lambda: self.liveness.beat(len(self.leases.all()))),
+            Ticker("beat", limits.worker_seen_s / 3, self.beat),
+        ]
+        if hours := settings.sweep_interval_hours:
+            self._tickers.append(Ticker("retention", hours * 3600, lambda: remove_old(settings, clock)))
+
+    def slot_limit(self) -> int:
+        """Jobs that may run on this machine at the same time."""
+        return self._settings.concurrency
+
+    def publish(self, ticket: Ticket) -> None:
+        """Publish a ticket. Raises `InfraError`."""
+        publish(self._app, ticket)
+
+    def beat(self) -> None:
+        """Let the store know of this worker. Raises `InfraError`."""
+        self.store.beat(
+            self._settings.worker_name,
+            {
+                "queues": ",".join(sorted(self._app.amqp.queues)),
+                "slots": str(self.slot_limit()),
+                "running": str(len(self.leases.all())),
+                "heardS": str(int(self.liveness.age_s)),
+                "engine": self.seat.engine_id,
+            },
+        )
+
+    def ready(self) -> None:
+        """The consumer hears: say what this worker does, and how much it may spend."""
+        settings = self._settings
+        log().info(
+            "worker_started",
+            host=settings.worker_name,
+            queue=sorted(self._app.amqp.queues),
+            concurrency=self.slot_limit(),
+            maxTurns=settings.max_turns,
+            maxTokens=settings.max_tokens,
+            # Bounds over many runs; none of them is served yet.
+            dailyCap=None,
+            weeklyCap=None,
+            monthlyCap=None,
+            image=settings.job_image,
+            egress=settings.egress,
+            valkey=self.server.address.shown,
+            serverVersion=self.server.facts.version,
+            deployment=self.deployment,
+            logsDir=str(settings.logs_dir),
+        )
+        self.liveness.heard()
+        try:
+            self.beat()
+        except InfraError as error:
+            log().warning("beat_failed", cause=error.cause)
+
+    def cancel_waiting(self, job_id: str) -> None:
+        """Cancel a job that waits or sleeps, for Celery's own `revoke`. One that runs goes on. Never raises."""
+        try:
+            row = self.store.row(job_id)
+            if row is None or row.state not in (JobState.QUEUED, JobState.DEFERRED):
+                return
+            record = cancelled_record(row.job, row, SystemClock().now(), self._settings.worker_name)
+            cancelled = self.store.cancel(job_id, record)
+            if cancelled.status == "stale":
+                self.cancel_waiting(job_id)
+            elif cancelled.changed:
+                log().info("job_cancelled", jobId=job_id)
+                tell_end(record)
+                self.record(record)
+        except InfraError as error:
+            log().warning("revoke_unstored", jobId=job_id, cause=error.cause)
+
+    def end_running(self, job_id: str) -> None:
+        """End a job that runs here because an operator asks, as `celery control terminate` and Flower do."""
+        held = self.leases.get(job_id)
+        if held is not None and held.cancel():
+            log().info("terminate_requested", jobId=job_id)
+
+    def stop_running(self) -> None:
+        """Begin nothing more, and end every job that runs."""
+        self._stopping.set()
+        self.leases.abort_all(AbortReason.SHUTDOWN)
+        self._leave_in_any_case()
+
+    def close(self) -> None:
+        """Leave everything that was joined. Celery has waited for all tasks by then."""
+        setattr(self._app, _ATTRIBUTE, None)
+        try:
+            self.store.leave(self._settings.worker_name)
+        except InfraError as error:
+            log().debug("leave_untold", cause=error.cause)
+        self._open.close()
+        self._closed.set()
+
+    def _leave_in_any_case(self) -> None:
+        """End the process where Celery does not come to it: a connection may hang in which it waits without bound."""
+
+        def watch() -> None:
+            while not self._closed.wait(self._limits.leave_s):
+                if not self.leases.all():
+                    log().error("worker_stuck")
+                    # What is held is given up by the kernel; tickets come again by themselves.
+                    os._exit(_RESTART)
+
+        if self._watchdog is None:
+            self._watchdog = threading.Thread(target=watch, name="pi-watchdog", daemon=True)
+            self._watchdog.start()
+
+    def _ensuring(self, act: Callable[[], None]) -> Callable[[], None]:
+        def ensured() -> None:
+            try:
+                act()
+            except InfraError:
+                # Our own server may have been killed; anybody who uses it may start it again.
+                self.server.ensure()
+                raise
+
+        return ensured
+
+    def _send_tick(self) -> None:
+        from pidispatch.worker.task import TICK
+
+        try:
+            # Without the event that it was sent: monitors would show each as a task that never begins.
+            # One that nobody took within an interval is of no use.
+            message = self._app.amqp.create_task_message(uuid(), TICK, expires=self._limits.tick_every_s)
+            with self._app.producer_or_acquire() as producer:
+                self._app.amqp.send_task_message(producer, TICK, message, queue=queue(own_queue(self._settings)))
+        except (OperationalError, OSError) as error:
+            raise InfraError(f"the tick could not be sent ({type(error).__name__})", "store-unreachable") from None
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.server.client.ping())
+        except Exception:
+            return False
+
+    def _give_up(self) -> None:
+        _stop_with(_RESTART)
+        self._leave_in_any_case()
+
+    def _taken(self, error: ConfigError) -> None:
+        log().error("engine_taken", cause=error.cause)
+        _stop_with(_REFUSED)
+
+
+def _stop_with(code: int) -> None:
+    """Have Celery's main thread stop the worker, with this exit code."""
+    vars(state)["should_stop"] = code
