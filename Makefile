@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
 
-.PHONY: help setup demo test lint docs image bench newcomer clean
+.PHONY: help setup demo test soak-kill lint docs image bench newcomer clean
 
 help: ## Say what there is.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,9 @@ demo: setup ## Run the real agent on a sample repository, offline, against a scr
 
 test: setup ## Lint and run all tests, with the time of each tier.
 	@tools/with-engine $(PYTHON) tools/test.py
+
+soak-kill: setup ## Play the kill matrix 20 times.
+	@tools/with-engine $(PYTHON) tools/soak_kill.py
 
 lint: setup ## Format check, lint, types, layers.
 	@$(PYTHON) tools/lint.py

@@ -1,19 +1,22 @@
 """Fixtures of the tests that need a real engine. A missing engine is a failure with instructions, never a skip."""
 
-import os
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import docker
+import hypothesis
 import pytest
 
 from tests.image.assemble import ensure_job, ensure_model, ensure_probe
 from tests.support.model import ModelContainer
-from tests.support.program import Stage
+from tests.support.program import Stage, make_stage
 from tests.support.repository import Repository, make_repository
 
+# A machine that is busy makes no property false.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 # A shell's background job is born with Ctrl-C ignored, and would hand that on to every program the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -65,16 +68,20 @@ def model(engine: docker.DockerClient, model_image: str) -> Iterator[ModelContai
 
 
 @pytest.fixture
-def stage(tmp_path: Path, job_image: str, model: ModelContainer) -> Stage:
+def stage(tmp_path: Path, job_image: str, model: ModelContainer) -> Iterator[Stage]:
     """Everything a run of the program needs besides its folder."""
-    home = tmp_path / "stage"
-    home.mkdir()
-    return Stage(
-        home,
-        image=job_image,
-        model=model,
-        docker_host=os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"),
-    )
+    made = make_stage(tmp_path / "stage", job_image, model)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def staffed(tmp_path_factory: pytest.TempPathFactory, job_image: str, model: ModelContainer) -> Iterator[Stage]:
+    """A stage for all tests of a file, with one worker that takes their jobs."""
+    made = make_stage(tmp_path_factory.mktemp("staffed") / "stage", job_image, model)
+    with made.worker():
+        yield made
+    made.close()
 
 
 @pytest.fixture

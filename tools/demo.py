@@ -1,6 +1,7 @@
 """The main job, for real and offline: the pi agent edits a sample repository, a scripted model tells it what to do.
 
-Everything between the two is as a user would have it: the ladder of checks, the box, the egress proxy, the record.
+Everything between the two is as a user would have it: the queue on pi-dispatch's own server, the worker and its checks,
+the box, the egress proxy, the record.
 
 Needs an engine in DOCKER_HOST or at the default socket (tools/with-engine finds or starts one).
 """
@@ -23,10 +24,11 @@ sys.path.insert(0, str(ROOT))
 
 from pidispatch.box.egress import out_network  # noqa: E402 - the project's root must be on the path first
 from pidispatch.config.allowlist import ALLOWLIST, PRIVATE  # noqa: E402
+from pidispatch.server.embedded import Embedded  # noqa: E402
 from pidispatch.values.errors import DispatchError  # noqa: E402
 from tests.image.assemble import ensure_egress_base, ensure_job, ensure_model  # noqa: E402
 from tests.support.model import MODEL_HOST, ModelContainer, write_overlay  # noqa: E402
-from tests.support.program import PROGRAM, Program  # noqa: E402
+from tests.support.program import PROGRAM, REAL, RUN_S, How, Program  # noqa: E402
 from tests.support.repository import make_repository  # noqa: E402
 
 FILES = {
@@ -36,8 +38,6 @@ FILES = {
 #: Requests of the scripted model's story.
 REQUESTS = 4
 TASK = "Fix the spelling mistake in greet.py and run it."
-
-
 LISTS = {ALLOWLIST: f"{MODEL_HOST}\n", PRIVATE: f"{MODEL_HOST}\n"}
 
 
@@ -59,7 +59,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="pi-demo-") as folder:
             demo = Demo(client, Path(folder), job_image)
             with demo.egress(base), demo.model(model_image) as model:
-                return demo.run(model)
+                return demo.story(model)
     finally:
         client.close()
 
@@ -109,17 +109,29 @@ class Demo:
         finally:
             model.remove()
 
-    def run(self, model: ModelContainer) -> int:
-        """The job; whether it did what the demo shows is the exit code."""
+    def story(self, model: ModelContainer) -> int:
+        """A worker, the job, what is kept of it; whether all of it did what the demo shows is the exit code."""
         repository = make_repository(self._folder / "greeter", FILES)
-        code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter")
-        listed = self._call("runs")
+        print("\n$ pi-dispatch worker &", flush=True)
+        with self._program.worker(How(REAL)) as worker:
+            if worker.process.poll() is not None:
+                print(f"demo: the worker did not begin:\n{worker.log.strip()}")
+                return 1
+            code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter", "--wait")
+            listed = self._call("runs")
+            print("\n$ kill %1", flush=True)
+        print(f"\nThe worker had logged:\n\n{worker.log.strip()}")
         mended = 'return "Hello, "' in repository.read("greet.py")
         requests = len(model.log.requests())
-        if (code, listed, mended, requests) == (0, 0, True, REQUESTS):
+        left = Embedded(self._program.home / "state").look().lives
+        found = (code, listed, worker.process.returncode, mended, requests, left)
+        if found == (0, 0, 0, True, REQUESTS, False):
             print(f"\nThe agent mended greet.py in its box, with {requests} requests to the model through the proxy.")
             return 0
-        print(f"demo: FAILED: exit {code} and {listed}, mended: {mended}, requests at the model: {requests}")
+        print(
+            f"demo: FAILED: exit {code}, {listed} and {worker.process.returncode}, mended: {mended}, "
+            f"requests at the model: {requests}, server left: {left}"
+        )
         return 1
 
     def _call(self, *arguments: str) -> int:
@@ -128,7 +140,13 @@ class Demo:
         print(f"\n$ pi-dispatch {shlex.join(shown)}\n", flush=True)
         terminal = {name: os.environ.get(name) for name in ("TERM", "COLUMNS", "NO_COLOR")}
         environment = self._program.environment(**terminal)
-        return subprocess.run([PROGRAM, *arguments], env=environment, cwd=self._program.home, check=False).returncode
+        with subprocess.Popen([PROGRAM, *arguments], env=environment, cwd=self._program.home) as process:
+            try:
+                return process.wait(RUN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                print(f"demo: ended after {RUN_S} s")
+                return 1
 
 
 if __name__ == "__main__":

@@ -138,15 +138,27 @@ def _class(path: Path, name: str) -> tuple[list[str], list[ast.AnnAssign]]:
 def field_notes(path: Path, name: str) -> dict[str, str]:
     """The `#:` comments above the fields of class `name`, by field."""
     lines, fields = _class(path, name)
-    notes = {}
-    for field in fields:
-        above: list[str] = []
-        for line in reversed(lines[: field.lineno - 1]):
-            if not line.strip().startswith("#:"):
-                break
-            above.insert(0, line.strip().removeprefix("#:").strip())
-        notes[ast.unparse(field.target)] = " ".join(above)
+    return {ast.unparse(field.target): _note_above(lines, field.lineno) for field in fields}
+
+
+def member_notes(path: Path, name: str) -> dict[str, str]:
+    """The `#:` comments above the members of the enumeration `name`, by member."""
+    source = path.read_text(encoding="utf-8")
+    lines, notes = source.splitlines(), {}
+    [found] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name]
+    for item in found.body:
+        if isinstance(item, ast.Assign):
+            notes[ast.unparse(item.targets[0])] = _note_above(lines, item.lineno)
     return notes
+
+
+def _note_above(lines: list[str], number: int) -> str:
+    above: list[str] = []
+    for line in reversed(lines[: number - 1]):
+        if not line.strip().startswith("#:"):
+            break
+        above.insert(0, line.strip().removeprefix("#:").strip())
+    return " ".join(above)
 
 
 def constant_default(path: Path, name: str, field: str) -> float | None:

@@ -6,23 +6,18 @@ from typing import Any
 import docker
 import pytest
 
-from tests.support.program import Stage, await_line
+from tests.support.engine import await_running
+from tests.support.program import Stage, await_id
 from tests.support.repository import Repository
 
 
 def inspect(stage: Stage, engine: docker.DockerClient, repository: Repository, **changes: str | None) -> dict[str, Any]:
     """What the engine says of the container of a run that is under way; the run is ended then."""
-    process = stage.start_job(repository.path, "sleepy", **changes)
-    try:
-        await_line(process, "started")
-        jobs = engine.api.containers(filters={"label": "pi.dispatch.job"})
-        folder = str(repository.path)
-        [found] = [one["Id"] for one in jobs if any(mount["Source"] == folder for mount in one["Mounts"])]
-        attributes: dict[str, Any] = engine.api.inspect_container(found)
+    with stage.worker(**changes) as worker, stage.waiting(repository.path, "sleepy", **changes) as process:
+        container = await_running(engine, f"pi-job-{await_id(process)}")
+        attributes: dict[str, Any] = engine.api.inspect_container(container)
+        assert worker.stop() == 0
         return attributes
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
 
 
 def environment(attributes: dict[str, Any]) -> dict[str, str]:
@@ -75,4 +70,4 @@ def test_egress_off_opens_the_network_and_says_so(
     assert not [name for name in environment(attributes) if "proxy" in name.lower()]
     assert host["ReadonlyRootfs"] is True
     ran = stage.run_job(repository.path, "edit", PI_EGRESS="0")
-    assert "whatever else this machine can reach" in ran.err
+    assert "whatever else its worker's machine can reach" in ran.err

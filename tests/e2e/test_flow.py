@@ -20,7 +20,7 @@ SKILL = "---\nname: fix\ndescription: Mends what is broken.\n---\nAlways mend th
 
 def told(stage: Stage) -> str:
     """What the model was told in the one request of this stage."""
-    [request] = stage.model.log.requests(key=stage.key)
+    [request] = stage.asked()
     assert isinstance(request.body, dict)
     return json.dumps(request.body)
 
@@ -34,11 +34,10 @@ def test_a_flow_of_the_commit_is_followed(stage: Stage, repository: Repository) 
     ran = stage.run_job(repository.path, "skillecho", "--flow", "fix", "--force")
 
     assert (ran.code, ran.document["flow"]) == (0, "fix"), ran
-    assert "flows of .pi: fix" in ran.err
     request = told(stage)
     assert "Always mend the cause" in request
     assert "wages" not in request
-    assert "Do as scripted." in request
+    assert "Do as scripted, " in request
     assert "Speak like a sailor." in request
 
 

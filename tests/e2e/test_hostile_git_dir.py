@@ -6,13 +6,13 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.support.hostile import Hostile, run_in, start_until
-from tests.support.program import Ran, Stage
+from tests.support.engine import await_running
+from tests.support.hostile import Hostile, planted, run_in, worker_in
+from tests.support.program import RUN_S, How, Stage, job
 from tests.support.repository import Repository
+from tests.support.server import until
 from tests.support.terminal import as_user
 from tests.support.traps import ALTERNATES, COMMONDIR, DEAD, FILTERS, GITFILE, HOOKS, PROGRAMS, PROMISORS, plant, spring
-
-_TASK = ("--task", "Do as scripted.", "--json")
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def test_a_folder_that_leads_git_elsewhere_is_refused_and_runs_nothing(
     [trap] = hostile.traps
     hostile.plant()
 
-    inside = run_in(hostile.path, stage, "run", ".", "--model", "say", *_TASK)
-    pointed_at = run_in(stage.home, stage, "run", str(hostile.path), "--force", "--model", "say", *_TASK)
+    inside = run_in(hostile.path, stage, "run", ".", *job("say"), "--json")
+    pointed_at = run_in(stage.home, stage, "run", str(hostile.path), "--force", *job("say"), "--json")
 
     assert hostile.fired() == set()
     assert [ran.document["cause"] for ran in (inside, pointed_at)] == [cause, cause], (inside, pointed_at)
@@ -69,7 +69,8 @@ def test_a_git_directory_that_an_agent_ends_is_made_good(hostile: Hostile, stage
 @pytest.mark.parametrize("hostile", [GITFILE], indirect=True, ids=lambda trap: trap.name)
 def test_a_git_file_that_an_agent_leaves_is_taken_away_and_said(hostile: Hostile, stage: Stage) -> None:
     guarded = hostile.guarded()
-    ran = stage.run("run", str(hostile.path), "--task", "Go.", "--model", "plant")
+    with stage.worker():
+        ran = stage.run("run", str(hostile.path), *job("plant"), "--wait")
 
     assert hostile.fired() == set()
     assert (ran.code, (hostile.path / ".planted").exists()) == (0, True), ran
@@ -85,17 +86,16 @@ def test_a_git_file_that_an_agent_leaves_is_taken_away_and_said(hostile: Hostile
 
 
 @pytest.mark.parametrize("hostile", [GITFILE, DEAD[1]], indirect=True, ids=lambda trap: trap.name)
-def test_a_git_directory_that_an_agent_took_away_is_made_good_after_kill_9(
-    hostile: Hostile, stage: Stage, repository: Repository
-) -> None:
+def test_a_git_directory_that_an_agent_took_away_is_made_good_after_kill_9(hostile: Hostile, stage: Stage) -> None:
     [trap] = hostile.traps
-    process, _container = start_until(stage, hostile.path, "plantandsleep", "turn 2:")
-    process.kill()
-    process.communicate(timeout=30)
-    ran = stage.run_job(repository.path, "say")
+    with planted(stage, hostile, How()) as (worker, process, _job_id):
+        worker.kill()
+        with worker_in(hostile.path, stage) as settling:
+            ran = settling.attended(process)
 
-    assert ran.code == 0, ran
-    assert "was broken off; it is settled now; put back in its git directory: " in ran.err
+    assert (ran.code, ran.document["reason"]) == (1, "worker-lost"), ran
+    assert [event["entries"] for event in settling.events("swept_job")] == [ran.document["gitRestored"]]
+    assert ran.document["gitRestored"] > 0
     assert hostile.fired() == set()
     assert not spring(trap, hostile.path, hostile.marks)
     plant(trap, hostile.path, hostile.marks)
@@ -119,17 +119,32 @@ def test_what_an_agent_planted_is_taken_away_where_the_engine_kills_it(
     chosen = (PROGRAMS[0], *FILTERS[:2], *HOOKS[-4:])
     hostile = Hostile.make(repository.path.parent / "hostile", chosen)
     guarded = hostile.guarded()
-    process, container = start_until(stage, hostile.path, "plantandsleep", "turn 2:")
-    assert hostile.guarded() != guarded
-    engine.containers.get(container).kill("SIGKILL")
-    out, err = process.communicate(timeout=60)
-    ran = Ran(process.returncode, out, err)
+    with planted(stage, hostile, How()) as (worker, process, job_id):
+        assert hostile.guarded() != guarded
+        first = await_running(engine, f"pi-job-{job_id}")
+        engine.api.kill(first, "SIGKILL")
+        until(lambda: worker.events("git_restored"), "the first attempt's end", RUN_S)
+        assert hostile.guarded() == guarded
+        # A run that the surroundings end is tried again, and the agent plants again.
+        second = until(lambda: running(engine, job_id, but=first), "the second attempt", RUN_S)
+        until(lambda: hostile.guarded() != guarded, "the agent to plant again", RUN_S)
+        engine.api.kill(second, "SIGKILL")
+        ran = worker.attended(process)
 
     assert hostile.fired() == set()
     document = ran.document
     assert (ran.code, document["outcome"], document["reason"], document["cause"]) == (1, "failed", "infra", "exit-137")
-    assert {name for trap in chosen for name in trap.guarded} <= set(document["restored"])
-    assert document["gitRestored"] == len(document["restored"])
+    assert [(one["reason"], one["cause"]) for one in document["attempts"]] == [("infra", "exit-137")]
+    assert document["gitRestored"] >= len(document["restored"]) > 0
     assert json.loads(Path(document["record"]).read_text())["gitRestored"] == document["gitRestored"]
+    kept = stage.home / "jobs" / f"kept-{job_id}"
+    names = {name for trap in chosen for name in trap.guarded}
+    assert names <= {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
     assert hostile.guarded() == guarded
     assert not any(spring(trap, hostile.path, hostile.marks) for trap in chosen)
+
+
+def running(engine: docker.DockerClient, job_id: str, but: str) -> str | None:
+    """The running container of a job that is not the one of before."""
+    found = engine.api.containers(filters={"name": f"^/pi-job-{job_id}$", "status": "running"})
+    return next((str(one["Id"]) for one in found if one["Id"] != but), None)

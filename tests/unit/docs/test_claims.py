@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
+from pidispatch.cli.ended import Ended, as_document
 from pidispatch.cli.main import VERBS, cli
-from pidispatch.cli.run import as_document
 from pidispatch.values.job import Job
 from pidispatch.values.reason import Reason, RunnerReason
 from pidispatch.values.record import Result, RunRecord
@@ -99,7 +99,7 @@ def test_every_key_of_the_record_is_explained_and_no_other() -> None:
     page = (ROOT / "docs/reference/record.md").read_text()
     job = Job(id="local-0", folder=Path("/srv/site"), task="t")
     result = Result.begin(datetime(2030, 1, 1, tzinfo=UTC), "anthropic", "m")
-    printed = set(as_document(job, result, None))
+    printed = set(as_document(Ended(RunRecord.of(job, result, "here"), result)))
     assert {str(field.alias) for field in RunRecord.model_fields.values()} <= printed
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == printed
