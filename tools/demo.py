@@ -85,6 +85,7 @@ class Demo:
                 "PI_JOB_IMAGE": job_image,
                 "PI_GLOBAL_PI_DIR": str(overlay),
                 "PI_EGRESS_PROXY": self._proxy,
+                "PI_CELERY_CONFIG": str(ROOT / "celeryconfig.py"),
                 "PI_EGRESS_DIR": str(lists),
                 "PI_LOGS_DIR": str(home / "logs"),
             },

@@ -4,13 +4,24 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds all tiers may take together.
 BUDGET_S = 25 * 60
-TIERS = ("unit", "integration", "e2e")
+TIERS = ("unit", "integration")
+_QUEUE = "tests/e2e/queue"
+_OUTAGES = [f"{_QUEUE}/test_{name}.py" for name in ("outages", "gates", "held")]
+#: Run side by side, because their tests wait most of the time, for engine, agent and outages: name -> what pytest is
+#: told. They do not meet: the workers of the last two take no engine's own lock.
+TOGETHER = {
+    "e2e": ["tests/e2e", f"--ignore={_QUEUE}"],
+    "queue": [_QUEUE, *(f"--ignore={path}" for path in _OUTAGES)],
+    "outages": _OUTAGES,
+}
 #: Rooms whose every branch must be covered: what stands between a job and the machine, or its owner's money.
 SHARP = ",".join(
     f"pidispatch/{module}.py"
@@ -35,10 +46,12 @@ def main() -> int:
     shutil.rmtree(ROOT / ".coverage", ignore_errors=True)
     (ROOT / ".coverage").mkdir()
     times: dict[str, float] = {}
+    began = time.monotonic()
     failed = [name for name, command in _commands().items() if not _timed(name, command, times)]
+    failed += _together(times)
     if not _coverage():
         failed.append("coverage")
-    total = sum(times.values())
+    total = time.monotonic() - began
     print("\ntier            seconds")
     for name, seconds in times.items():
         print(f"{name:<15} {seconds:7.1f}{'  FAILED' if name in failed else ''}")
@@ -54,16 +67,44 @@ def _commands() -> dict[str, list[str]]:
     python = sys.executable
     commands = {"lint": [python, "tools/lint.py"], "images": [python, "tests/image/assemble.py", "all"]}
     for tier in TIERS:
-        commands[tier] = [python, "-m", "coverage", "run", "-m", "pytest", f"tests/{tier}", "-q"]
+        commands[tier] = _pytest(f"tests/{tier}")
     return commands
+
+
+def _pytest(*what: str) -> list[str]:
+    return [sys.executable, "-m", "coverage", "run", "-m", "pytest", *what, "-q"]
 
 
 def _timed(name: str, command: list[str], times: dict[str, float]) -> bool:
     print(f"\n== {name}", flush=True)
     began = time.monotonic()
-    done = subprocess.run(command, cwd=ROOT, check=False, env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
+    done = subprocess.run(command, cwd=ROOT, check=False, env=_environment())
     times[name] = time.monotonic() - began
     return done.returncode == 0
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _together(times: dict[str, float]) -> list[str]:
+    """Run the tiers of `TOGETHER` at the same time; the names of those that failed. Each is shown once it has ended."""
+    began = time.monotonic()
+    print(f"\n== {' and '.join(TOGETHER)}, side by side", flush=True)
+    with ExitStack() as files:
+        outputs = {name: files.enter_context(tempfile.TemporaryFile()) for name in TOGETHER}
+        running = {
+            name: subprocess.Popen(
+                _pytest(*what), cwd=ROOT, env=_environment(), stdout=outputs[name], stderr=subprocess.STDOUT
+            )
+            for name, what in TOGETHER.items()
+        }
+        for name, process in running.items():
+            process.wait()
+            times[name] = time.monotonic() - began
+            outputs[name].seek(0)
+            print(f"\n== {name}\n{outputs[name].read().decode(errors='replace')}", flush=True)
+    return [name for name, process in running.items() if process.returncode != 0]
 
 
 def _coverage() -> bool:

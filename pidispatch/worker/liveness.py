@@ -37,6 +37,7 @@ class Liveness:
         self._clock = clock
         self._lock = threading.Lock()
         self._heard_at = clock.monotonic()
+        self._gave_up = False
 
     @property
     def age_s(self) -> float:
@@ -50,12 +51,15 @@ class Liveness:
 
     def beat(self, running: int) -> None:
         """Send the next tick, and give up where none has come for too long while `running` jobs are none."""
+        if self._gave_up:
+            return
         if self._slots.free() <= 0:
             # Nothing is fetched now, so silence says nothing.
             self.heard()
             return
         # Looked at before anything is sent, which may hang as well.
         if running == 0 and self.age_s > self._limits.deaf_s and self._answers():
+            self._gave_up = True
             log().error("consumer_deaf", ageS=int(self.age_s))
             self._give_up()
             return

@@ -9,7 +9,7 @@ from pidispatch.jobs.endings import cancelled_record
 from pidispatch.jobs.producer import publish
 from pidispatch.jobs.store import JobStore
 from pidispatch.values.limits import Limits
-from tests.support.matrix import PATIENCE_S, UNMEASURED, Scene
+from tests.support.matrix import PATIENCE_S, Scene
 from tests.support.post import QUICK, Worker
 from tests.support.server import until
 
@@ -173,6 +173,6 @@ def _cancel(scene: Scene) -> None:
 
 def _leave(scene: Scene, point: str, model: str) -> None:
     """An earlier worker is killed at `point`."""
-    worker = scene.post.worker(kill=point, **UNMEASURED)
+    worker = scene.post.worker(kill=point)
     scene.submit(model)
     scene.await_death(worker)

@@ -5,7 +5,6 @@ nothing is left, and the deployment takes the next job.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -25,8 +24,6 @@ from tests.support.post import ROOT, Post, Worker
 from tests.support.server import OwnServer, until
 from tests.support.worker_app import VARIABLE
 
-#: A process that is killed says nothing of what it covered, so it need not look.
-UNMEASURED: dict[str, Any] = {name: None for name in os.environ if name.startswith("COVERAGE_")}
 #: Cells that are played at the same time; each waits for leases and time-outs most of its time.
 AT_A_TIME = 6
 #: Seconds until something must have happened.
@@ -67,12 +64,12 @@ class Scene:
         if booting:
             self.arm()
         told = {"armed": str(self._trigger)}
-        return self.post.worker(name, kill=self.kill, told=told, ready=not booting, **UNMEASURED, **options)
+        return self.post.worker(name, kill=self.kill, told=told, ready=not booting, **options)
 
     def verb(self, *arguments: str) -> None:
         """Call the real program, which is killed at the point."""
         told = {"kill": self.kill, "engine": None}
-        environ = self.post.environment(**UNMEASURED, **{VARIABLE: json.dumps(told)})
+        environ = self.post.environment(**{VARIABLE: json.dumps(told)})
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.verb_app", *arguments],
             env=environ,
@@ -195,7 +192,7 @@ def conclude(scene: Scene) -> tuple[str, int]:
     """Let the next worker put everything in order, prove that it did; how the job ended, and the number of records."""
     post = scene.post
     # With one slot the further job proves that it is free.
-    post.worker(PI_CONCURRENCY="1", **UNMEASURED)
+    post.worker(PI_CONCURRENCY="1")
     ids = scene.ids()
     rows = {job_id: post.await_end(job_id, PATIENCE_S) for job_id in ids}
     main = scene.main or (ids[0] if ids else None)

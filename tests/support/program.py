@@ -29,6 +29,7 @@ from tests.support.worker_app import VARIABLE
 #: Seconds a run of the program may take before a test gives it up.
 RUN_S = 120
 PROGRAM = str(Path(sys.executable).parent / "pi-dispatch")
+CELERY = str(Path(sys.executable).parent / "celery")
 ROOT = Path(__file__).resolve().parents[2]
 #: A worker by the verb, as a user starts it, with the limits that it has then.
 REAL = (PROGRAM, "worker")

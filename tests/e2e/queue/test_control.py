@@ -159,7 +159,7 @@ class TestCancel:
         settled(post)
         assert [event["jobId"] for event in worker.events("cancel_acknowledged")] == [job_id]
 
-    @pytest.mark.example("EX-42", "A job that is cancelled while its retry is decided is cancelled, and not run again.")
+    @pytest.mark.example("ch2 EX-42", "A job that is cancelled while its retry is decided is not run again.")
     def test_a_job_whose_retry_is_decided(self, post: Post) -> None:
         post.worker(told={"act": {"before:fail": "cancel"}})
         job_id = post.submit(post.job("fail"))

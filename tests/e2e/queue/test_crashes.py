@@ -152,7 +152,7 @@ def wipe(server: OwnServer, *, restarted: bool) -> None:
     server.start()
 
 
-@pytest.mark.example("EX-38", "Its worker killed during its container, a job is lost, paid for, never run again.")
+@pytest.mark.example("ch2 EX-38", "Its worker killed during its container, a job is lost, paid for, never run again.")
 def test_a_job_whose_worker_is_killed_during_its_container_is_lost_for_good(post: Post) -> None:
     job_id = killed_during(post, LONG)
     post.worker()
@@ -165,7 +165,7 @@ def test_a_job_whose_worker_is_killed_during_its_container_is_lost_for_good(post
     assert post.starts.of(job_id) == 1
 
 
-@pytest.mark.example("EX-39", "Killed inside a gate, a worker's job waits again, unrecorded; the third time it fails.")
+@pytest.mark.example("ch2 EX-39", "Killed in a gate, a worker's job waits again, unrecorded; the third time it fails.")
 def test_a_job_whose_worker_is_killed_inside_a_gate_waits_again_but_not_for_ever(post: Post) -> None:
     job_id = post.submit(post.job())
     for before in range(3):

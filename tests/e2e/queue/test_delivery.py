@@ -86,7 +86,7 @@ def test_a_run_longer_than_the_visibility_timeout_is_one_start(post: Post, serve
 
 
 @pytest.mark.example("ch5 s9 three copies", "Of three copies of one ticket one is taken by a worker, two are ignored.")
-@pytest.mark.example("EX-37", "One ticket that two workers get three times is one container.")
+@pytest.mark.example("ch2 EX-37", "One ticket that two workers get three times is one container.")
 def test_three_copies_of_one_ticket_are_one_start(post: Post) -> None:
     logged = two_workers(post)
     job = post.job("sleep-2")

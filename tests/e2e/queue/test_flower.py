@@ -18,8 +18,8 @@ import redis
 from pidispatch.jobs.producer import TASK, publish
 from pidispatch.jobs.rows import JobState, Ticket
 from pidispatch.worker.task import TICK
-from tests.e2e.queue.test_worker_program import CELERY
 from tests.support.post import Post
+from tests.support.program import CELERY
 from tests.support.repository import make_repository
 from tests.support.server import OwnServer, free_port, until
 

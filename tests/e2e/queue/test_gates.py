@@ -14,7 +14,7 @@ from tests.support.post import Post, let_pass
 from tests.support.server import OwnServer, until
 
 
-@pytest.mark.example("EX-25", "Two other spellings of a folder that is in use wait; the log never names the folder.")
+@pytest.mark.example("ch2 EX-25", "Two other spellings of a folder in use wait; the log never names the folder.")
 def test_one_job_at_a_time_in_a_folder(post: Post) -> None:
     worker = post.worker()
     folder = post.repository("site-of-a-customer")
@@ -41,7 +41,7 @@ def test_one_job_at_a_time_in_a_folder(post: Post) -> None:
     assert folder.name not in worker.log
 
 
-@pytest.mark.example("EX-28", "Of six jobs for three slots three run and three wait in the list; none is deferred.")
+@pytest.mark.example("ch2 EX-28", "Of six jobs for three slots three run and three wait in the list; none is deferred.")
 def test_a_full_machine_fetches_nothing(post: Post) -> None:
     worker = post.worker()
     # Beyond the time that the six need to be there.
@@ -79,7 +79,7 @@ def test_a_deferral_goes_back_to_its_queue(post: Post, queue: str) -> None:
     assert (post.row(job_id).queue, post.row(job_id).attempt) == (queue, 1)
 
 
-@pytest.mark.example("EX-10", "A job whose container exits with 1 twice is two containers and a final failure.")
+@pytest.mark.example("ch2 EX-10", "A job whose container exits with 1 twice is two containers and a final failure.")
 def test_a_job_that_fails_twice_has_failed(post: Post) -> None:
     post.worker()
     job_id = post.submit(post.job("fail"))
@@ -105,7 +105,7 @@ def test_a_job_that_fails_once_is_completed(post: Post) -> None:
 class TestExit137:
     """EX-11: killed by us, or by somebody else."""
 
-    @pytest.mark.example("EX-11 aborted", "A run that is killed for its worker's stop is an abort, and no retry.")
+    @pytest.mark.example("ch2 EX-11 aborted", "A run that is killed for its worker's stop is an abort, and no retry.")
     def test_aborted(self, post: Post) -> None:
         worker = post.worker()
         job_id = post.submit(post.job("stubborn-60"))
@@ -119,7 +119,7 @@ class TestExit137:
         assert post.row(job_id).state is JobState.COMPLETED
         assert post.starts.of(job_id) == 1
 
-    @pytest.mark.example("EX-11 not aborted", "A run that somebody else killed is tried again.")
+    @pytest.mark.example("ch2 EX-11 not aborted", "A run that somebody else killed is tried again.")
     def test_not_aborted(self, post: Post) -> None:
         post.worker()
         job_id = post.submit(post.job("killed"))
@@ -183,7 +183,7 @@ class TestLease:
 class TestSurroundings:
     """What the ladder is told when something around it is missing: bounded tries, and nothing is held afterwards."""
 
-    @pytest.mark.example("F6 engine", "Twenty jobs without an engine fail after bounded tries; all slots are free.")
+    @pytest.mark.example("ch8 F6 engine", "Twenty jobs without an engine fail after bounded tries; all slots are free.")
     def test_an_engine_that_is_not_there(self, post: Post) -> None:
         door = post.folder / "engine.sock"
         real = post.environment()["DOCKER_HOST"].removeprefix("unix://")
@@ -207,7 +207,7 @@ class TestSurroundings:
         for job_id in again:
             assert post.await_end(job_id).state is JobState.COMPLETED
 
-    @pytest.mark.example("F6 key", "A job without the model's key is refused, and not tried again.")
+    @pytest.mark.example("ch8 F6 key", "A job without the model's key is refused, and not tried again.")
     def test_a_key_that_is_not_set(self, post: Post) -> None:
         worker = post.worker(ANTHROPIC_API_KEY=None)
         jobs = [post.submit(post.job()) for _ in range(20)]

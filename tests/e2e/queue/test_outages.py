@@ -205,3 +205,22 @@ def test_an_embedded_server_that_was_killed_comes_back(alone: Post, model: str |
     lives(worker)
     assert worker.stop() == 0
     until(lambda: embedded_pid(alone) == 0, "the server to end with its last user")
+
+
+@pytest.mark.example("ch5 s9 after a blip", "After an outage a busy worker fetches nothing; its run can be ended.")
+def test_what_runs_is_not_forgotten_by_an_outage(post: Post, server: OwnServer) -> None:
+    """Celery itself forgets it with its connection: the run held a slot, and nobody would have found it."""
+    worker = post.worker(PI_CONCURRENCY="1")
+    job_id = post.submit(post.job("sleep-60"))
+    post.await_starts(job_id)
+    waiting = [post.submit(post.job()) for _ in range(5)]
+    server.stop(signal.SIGKILL)
+    server.start()
+    let_pass(6)
+    assert {*waiting} <= {*post.tickets("pi-jobs@w1")}
+    assert worker.events("host_busy_deferred") == []
+    post.producer().control.revoke(job_id, terminate=True, signal="SIGTERM")
+    assert post.await_end(job_id).reason == "operator-cancel"
+    for one in waiting:
+        assert post.await_end(one).state is JobState.COMPLETED
+    lives(worker)

@@ -25,7 +25,7 @@ def aborted(post: Post, job_id: str) -> None:
 
 
 @pytest.mark.example("ch5 s9 stop", "A worker with three running jobs stops in seconds, with three records.")
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_three_running_jobs_end_with_their_worker(post: Post, how: signal.Signals, note: Note) -> None:
     worker = post.worker()
     held = post.hold(post.job(), 600)
@@ -116,3 +116,14 @@ def test_a_stop_while_the_server_is_away(post: Post, server: OwnServer, note: No
     # The ticket it held comes back once nobody renews it.
     assert post.await_end(held).state is JobState.COMPLETED
     assert [post.starts.of(job_id) for job_id in (*running, held)] == [1, 1, 1]
+
+
+@pytest.mark.example("ch5 s9 shutdown", "A worker that Flower shuts down ends its runs instead of waiting for them.")
+def test_a_shutdown_by_control_ends_the_jobs_that_run(post: Post) -> None:
+    worker = post.worker()
+    job_id = post.submit(post.job("sleep-60"))
+    post.await_starts(job_id)
+    post.producer().control.shutdown()
+    assert worker.await_end(STOP_S) == 0
+    aborted(post, job_id)
+    assert post.left() == []

@@ -8,6 +8,7 @@ import pytest
 
 from pidispatch.box.abort import Abort
 from pidispatch.runs.note import read_note
+from pidispatch.runs.prepare import container_name
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
@@ -46,7 +47,8 @@ def test_the_word_comes_before_the_container_and_after_every_check(place: Workpl
 
     assert isinstance(result, Result)
     assert isinstance(result.outcome, Completed)
-    assert seen == [(job, 2, [])]
+    # The network is made by then; the container is not.
+    assert seen == [(job, 2, [f"{container_name(job.id)}-net"])]
     assert output.decode().startswith("at work\n")
     assert [one.spent for one in place.finished] == [True]
     assert place.job_dirs() == []

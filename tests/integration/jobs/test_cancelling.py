@@ -36,7 +36,7 @@ def test_a_sleeping_job_is_cancelled_with_the_attempt_it_had(world: World) -> No
     assert world.client.zcard(f"{PREFIX}jobs:due") == 0
 
 
-@pytest.mark.example("EX-42", "A cancel that is asked for while the next attempt is decided on ends the job.")
+@pytest.mark.example("ch2 EX-42", "A cancel that is asked for while the next attempt is decided on ends the job.")
 def test_a_request_ends_a_job_that_would_come_again(world: World) -> None:
     lease = world.active()
     assert ask(world) == "requested"

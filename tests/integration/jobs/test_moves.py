@@ -204,7 +204,7 @@ def test_a_record_is_noted_where_one_is_owed(world: World, state: str, expected:
 
 
 @pytest.mark.example("ch5 s9 three copies", "Of three copies of one ticket one is taken, and two are ignored.")
-@pytest.mark.example("EX-37", "A ticket that is delivered three times is one run.")
+@pytest.mark.example("ch2 EX-37", "A ticket that is delivered three times is one run.")
 def test_three_copies_of_one_ticket_are_one_acquire(world: World) -> None:
     ticket = world.submit()
     answers = [world.store.acquire(JOB, ticket.gen, world.owner()) for _ in range(3)]

@@ -24,7 +24,7 @@ def sweep(world: World) -> Swept:
 # Leases that ran out.
 
 
-@pytest.mark.example("EX-38", "A job whose worker is lost while it may cost something fails, and is not run again.")
+@pytest.mark.example("ch2 EX-38", "A job whose worker is lost while it may cost something fails, and is not run again.")
 def test_a_paid_run_without_a_worker_fails_and_never_runs_again(world: World) -> None:
     lease = world.active()
     world.store.spend(lease)
@@ -41,7 +41,7 @@ def test_a_paid_run_without_a_worker_fails_and_never_runs_again(world: World) ->
     assert world.store.recorded(JOB, 1) is Answer.WON
 
 
-@pytest.mark.example("EX-39", "A job lost before it spent anything is queued again; the third such death fails it.")
+@pytest.mark.example("ch2 EX-39", "A job lost before it spent anything is queued again; the third such death fails it.")
 def test_an_unpaid_run_without_a_worker_is_queued_again_twice(world: World) -> None:
     world.submit()
     for death in (1, 2):

@@ -23,11 +23,10 @@ from pidispatch.jobs.rows import JobState
 from pidispatch.server.client import connect
 from pidispatch.values import names
 from tests.support.post import ROOT, Post
-from tests.support.program import PROGRAM
+from tests.support.program import CELERY, PROGRAM
 from tests.support.server import OwnServer, until
 from tests.support.terminal import at_terminal
 
-CELERY = str(Path(sys.executable).parent / "celery")
 WORKER = [CELERY, "-A", "pidispatch", "worker"]
 #: The application under test: the real one, with small limits and an engine id of the test's own.
 TEST_APP = [CELERY, "-A", "tests.support.worker_app"]
