@@ -17,30 +17,20 @@ def cancelled_record(job: Job, row: Row, now: datetime, host: str) -> RunRecord:
 
     Attempts that did run keep what they cost. `host` is the machine of the one who cancelled.
     """
-    return RunRecord(
+    return RunRecord.of_no_run(
         job_id=job.id,
         kind=job.kind.value,
         target=job.target,
         flow=job.flow,
-        started_at=None,
         ended_at=now,
         outcome="policy",
         reason=Reason.OPERATOR_CANCEL.value,
-        cause=None,
-        exit_code=None,
-        turns=None,
-        tokens=None,
-        usage=None,
-        context=None,
         provider=job.provider,
         model=job.model,
         budget_reserved=False,
         attempt=row.attempt,
         attempts=_earlier(row),
         host=host,
-        image_digest=None,
-        changed=None,
-        git_restored=None,
     )
 
 

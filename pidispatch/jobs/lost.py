@@ -42,7 +42,7 @@ def parsed(text: str | None) -> RunRecord | None:
 def _without_worker(row: Row) -> RunRecord:
     """What the row alone can tell: which attempt it was, where, from when, and whether it may have cost something."""
     job, outcome = _job(row), _outcome(row)
-    return RunRecord(
+    return RunRecord.of_no_run(
         job_id=row.id,
         kind=row.kind,
         target=job.target if job else None,
@@ -52,20 +52,12 @@ def _without_worker(row: Row) -> RunRecord:
         outcome=recorded_outcome(outcome),
         reason=outcome.reason.value,
         cause=outcome.cause,
-        exit_code=None,
-        turns=None,
-        tokens=None,
-        usage=None,
-        context=None,
         provider=job.provider if job else None,
         model=job.model if job else None,
         budget_reserved=row.spend_ms is not None,
         attempt=row.attempt,
         attempts=_earlier(row),
         host=row.lost_owner.partition("#")[0] if row.lost_owner else None,
-        image_digest=None,
-        changed=None,
-        git_restored=None,
     )
 
 

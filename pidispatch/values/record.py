@@ -1,7 +1,7 @@
 """The run record: what is kept of a run. Ids, operator-chosen names, numbers and fixed words only."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -166,6 +166,12 @@ class RunRecord(Value):
             changed=result.change.changed if result.change else None,
             git_restored=len(result.restored) if result.spent else None,
         )
+
+    @classmethod
+    def of_no_run(cls, **known: Any) -> "RunRecord":
+        """The record of an end that no attempt of this program's own stands behind: what is not `known` is null."""
+        absent = {name: None for name, field in cls.model_fields.items() if field.is_required()}
+        return cls.model_validate({**absent, **known})
 
     @property
     def as_earlier(self) -> tuple[EarlierAttempt, ...]:

@@ -41,7 +41,7 @@ class RunAttempt(Protocol):
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort, number: int = 1) -> Result | Defer: ...
 
 
-def _unseen(_job_id: str, _progress: Progress) -> None:
+def unseen(_job_id: str, _progress: Progress) -> None:
     """Nobody looks."""
 
 
@@ -79,7 +79,7 @@ class Deliverer:
         owner: Callable[[], str],
         stopping: threading.Event,
         failed: Callable[[], None],
-        show: Callable[[str, Progress], None] = _unseen,
+        show: Callable[[str, Progress], None] = unseen,
     ) -> None:
         self._failed = failed
         self._show = show

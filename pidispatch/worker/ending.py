@@ -149,7 +149,13 @@ def _may_come_again(result: Result) -> bool:
 
 def unreadable_record(job_id: str, attempt: int, now: datetime) -> RunRecord:
     """The record of a job whose row holds no job that this version can read."""
-    absent = {name: None for name, field in RunRecord.model_fields.items() if field.is_required()}
-    told = {"outcome": "policy", "reason": Reason.CONFIG_REFUSED.value, "cause": "row-unreadable"}
-    known = {"job_id": job_id, "attempt": attempt, "started_at": now, "ended_at": now, "budget_reserved": False}
-    return RunRecord.model_validate({**absent, **told, **known})
+    return RunRecord.of_no_run(
+        job_id=job_id,
+        started_at=now,
+        ended_at=now,
+        outcome="policy",
+        reason=Reason.CONFIG_REFUSED.value,
+        cause="row-unreadable",
+        budget_reserved=False,
+        attempt=attempt,
+    )

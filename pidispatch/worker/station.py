@@ -32,7 +32,7 @@ from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.reason import AbortReason
 from pidispatch.worker.belonging import join_deployment
-from pidispatch.worker.deliver import Deliverer
+from pidispatch.worker.deliver import Deliverer, unseen
 from pidispatch.worker.ending import Ending
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
@@ -115,7 +115,7 @@ class Station:
             self._owner,
             self._stopping,
             self.seat.look_again,
-            *([self._output.step] if self._output is not None else []),
+            self._output.step if self._output is not None else unseen,
         )
         self.deliver.attempt = Attempt(
             settings,
