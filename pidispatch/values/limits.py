@@ -103,7 +103,7 @@ class Limits(Value):
     #: Seconds for which a worker that was told to stop goes on trying.
     stop_patience_s: float = Field(default=5.0, ge=0)
     #: Seconds that a worker which holds no job has to leave, before it ends itself.
-    leave_s: float = Field(default=10.0, gt=0)
+    leave_s: float = Field(default=30.0, gt=0)
     #: Seconds for which the queue's transport waits for an answer of the server.
     broker_answer_s: float = Field(default=30.0, gt=0)
     #: Threads of a worker beyond its job slots; in them jobs that fall due on a full machine are deferred.

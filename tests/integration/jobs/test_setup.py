@@ -40,6 +40,18 @@ def test_a_store_of_a_later_format_is_refused_and_left_alone(world: World, found
         world.store.open(None)
     assert (caught.value.cause, caught.value.exit_code) == ("schema-newer", 2)
     assert world.client.get(f"{PREFIX}deployment") is None
+    # Nor does who only changes what is there.
+    with pytest.raises(ConfigError) as caught:
+        world.store.check_format()
+    assert caught.value.cause == "schema-newer"
+
+
+@pytest.mark.parametrize("found", [None, str(FORMAT)])
+def test_a_store_of_this_format_or_of_none_is_not_refused(world: World, found: str | None) -> None:
+    if found is not None:
+        world.client.set(f"{PREFIX}schema", found)
+    world.store.check_format()
+    assert world.client.get(f"{PREFIX}schema") == found
 
 
 def test_a_server_that_lost_its_data_takes_the_id_again(world: World) -> None:
