@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import pytest
 import redis
@@ -42,6 +42,21 @@ def until(probe: Callable[[], T | None], what: str, seconds: float = SERVER_S) -
             raise TimeoutError(f"waited {seconds} s for {what}")
         pace.wait(0.02)
     return found
+
+
+def content(client: "redis.Redis", name: str) -> Any:
+    """All of a key, whatever its type."""
+    match client.type(name):
+        case "hash":
+            return client.hgetall(name)
+        case "zset":
+            return client.zrange(name, 0, -1)
+        case "set":
+            return client.smembers(name)
+        case "list":
+            return client.lrange(name, 0, -1)
+        case _:
+            return client.get(name)
 
 
 def server_binary(binary: Binary) -> str:

@@ -16,6 +16,7 @@ from pidispatch.values.outcome import Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result, RunRecord
 from pidispatch.values.usage import Context, Telemetry
+from tests.support.server import content
 
 PREFIX = "pi:"
 QUEUE = "pi-jobs"
@@ -122,7 +123,7 @@ class World:
 
     def raw(self) -> dict[str, Any]:
         """Everything in the store but instants and expiry, to see that nothing changed."""
-        return {name: _value(self.client, name) for name in sorted(self.client.scan_iter(f"{PREFIX}*"))}
+        return {name: content(self.client, name) for name in sorted(self.client.scan_iter(f"{PREFIX}*"))}
 
     def check(self) -> None:
         """The indexes hold what a full scan of the rows finds, and nothing else."""
@@ -176,17 +177,3 @@ def _wanted(rows: dict[str, dict[str, str]]) -> dict[str, dict[str, float]]:
         if row.get("recorded") == "0":
             wanted["jobs:unrecorded"][one] = 0.0
     return wanted
-
-
-def _value(client: redis.Redis, name: str) -> Any:
-    match client.type(name):
-        case "hash":
-            return client.hgetall(name)
-        case "zset":
-            return client.zrange(name, 0, -1)
-        case "set":
-            return client.smembers(name)
-        case "list":
-            return client.lrange(name, 0, -1)
-        case _:
-            return client.get(name)

@@ -85,4 +85,6 @@ def test_one_that_hangs_is_not_waited_for_for_ever() -> None:
 
 
 def test_one_that_never_began_can_be_stopped() -> None:
-    Ticker("tick", 1, Acts()).stop()
+    acts = Acts()
+    Ticker("tick", 0, acts).stop()
+    assert acts.calls == 0
