@@ -74,6 +74,7 @@ def _bounds(prefix: str, limits: Limits, offset_ms: int) -> dict[str, Any]:
         "requeues": limits.lost_requeues,
         "dedup": limits.dedup_ms,
         "retry": limits.retry_base_ms,
+        "paused": limits.paused_recheck_ms,
         "request": round(limits.cancel_request_s * 1000),
         "acknowledged": round(limits.cancel_ack_s * 1000),
         "keep": {kind.value: keep._asdict() for kind, keep in RETENTION.items()},

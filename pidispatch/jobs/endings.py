@@ -31,6 +31,7 @@ def cancelled_record(job: Job, row: Row, now: datetime, host: str) -> RunRecord:
         attempt=row.attempt,
         attempts=_earlier(row),
         host=host,
+        retry_of=job.retry_of,
     )
 
 

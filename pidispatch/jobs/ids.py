@@ -36,6 +36,11 @@ def chain_id(parent: str, flow: str | None, task: str | None) -> str:
     return f"chain-{_digest([parent, flow or '', task or ''])}"
 
 
+def retry_id(job_id: str, now: datetime) -> str:
+    """The id of a job that repeats another one; asked for again within one minute (UTC) it is the same job."""
+    return f"retry-{_digest([job_id, _minute(now)])}"
+
+
 def cron_id(on_id: str, epoch_ms: int) -> str:
     """The id of one occurrence of a schedule, however many schedulers see it fall due."""
     return f"repeat:{on_id}:{epoch_ms}"

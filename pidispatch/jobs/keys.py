@@ -42,6 +42,12 @@ DEDUP: Final = Key(
 )
 CANCEL_REQUEST: Final = Key("cancel:req:<id>", "string", "a request to cancel an active job", "after a minute")
 CANCEL_ANSWER: Final = Key("cancel:ack:<id>", "string", "name of the worker that heard the request", "after 5 minutes")
+PAUSED: Final = Key(
+    "queue:paused:<queue>",
+    "string",
+    "since when no job of the queue is started, in milliseconds since 1970; `*` stands for every queue",
+    "never",
+)
 WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
 WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
 SWEPT: Final = Key(
@@ -65,6 +71,7 @@ KEYS: Final[tuple[Key, ...]] = (
     DEDUP,
     CANCEL_REQUEST,
     CANCEL_ANSWER,
+    PAUSED,
     WORKER,
     WORKERS,
     SWEPT,

@@ -58,6 +58,7 @@ def _without_worker(row: Row) -> RunRecord:
         attempt=row.attempt,
         attempts=_earlier(row),
         host=row.lost_owner.partition("#")[0] if row.lost_owner else None,
+        retry_of=job.retry_of if job else None,
     )
 
 

@@ -109,6 +109,14 @@ class Acquired(Value):
     previous: RunRecord | None = None
 
 
+class Paused(Value):
+    """A job that was put to sleep instead, because its queue is paused. This ticket is to be published next."""
+
+    ticket: Ticket
+    #: Until it is looked at again, in milliseconds.
+    delay_ms: int
+
+
 class Ignored(Value):
     """A ticket that is to be dropped, because its job needs none."""
 

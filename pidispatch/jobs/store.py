@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from pidispatch.jobs import lost
 from pidispatch.jobs.cancelling import Cancelling
 from pidispatch.jobs.keys import JOB, TAKEN
+from pidispatch.jobs.overview import Overviews
+from pidispatch.jobs.pausing import Pausing
 from pidispatch.jobs.repair import Repair
 from pidispatch.jobs.rows import (
     Acquired,
@@ -19,6 +21,7 @@ from pidispatch.jobs.rows import (
     Deferred,
     Ignored,
     Lease,
+    Paused,
     Row,
     RowUnreadable,
     Submitted,
@@ -38,7 +41,7 @@ __all__ = ["JobStore", "RowUnreadable"]
 _ATTEMPTS: Final = 2
 
 
-class JobStore(Setup, Seen, Cancelling, Repair):
+class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
     """The jobs of one deployment."""
 
     def submit(self, job: Job, *, queue: str, max_attempts: int = _ATTEMPTS, dedup_key: str | None = None) -> Submitted:
@@ -57,12 +60,17 @@ class JobStore(Setup, Seen, Cancelling, Repair):
         ticket = Ticket(job_id=job_id, gen=int(gen[0]), queue=queue, label=job.label)
         return Submitted(status=status, job_id=job_id, ticket=ticket)
 
-    def acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Ignored:
+    def acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Paused | Ignored:
         """Take the job that a ticket of generation `gen` announces; once per generation. `owner` is new every time.
 
+        A job of a paused queue is put to sleep instead, with the same attempt.
         Raises `RowUnreadable`, with the lease, where the job is taken and cannot be read; and `InfraError`.
         """
         status, *told = self._script("acquire", job_id, gen, owner)
+        if status == "paused":
+            next_gen, delay_ms, queue, label = told
+            ticket = Ticket(job_id=job_id, gen=int(next_gen), queue=queue, label=label)
+            return Paused(ticket=ticket, delay_ms=int(delay_ms))
         if status != "acquired":
             return Ignored(state=status)
         data, attempt, max_attempts, queue, label, record = told

@@ -42,6 +42,8 @@ class Job(Value):
     max_turns: int | None = Field(default=None, ge=1)
     #: Image reference; never pulled.
     image: str | None = None
+    #: The job that this one repeats, because an operator asked for it.
+    retry_of: str | None = None
 
     @property
     def target(self) -> str:

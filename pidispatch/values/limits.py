@@ -76,6 +76,10 @@ class Limits(Value):
     dedup_ms: int = Field(default=600_000, ge=1)
     #: Milliseconds until a job that met a busy folder, or a busy machine, is looked at again.
     scope_busy_recheck_ms: int = Field(default=5_000, ge=1)
+    #: Milliseconds until a job is looked at again that fell due while its queue was paused.
+    paused_recheck_ms: int = Field(default=13_000, ge=1)
+    #: Seconds between looks at which queues are paused.
+    pause_poll_s: float = Field(default=1.0, gt=0)
     #: Milliseconds until a ticket is looked at again whose store did not answer.
     undecided_recheck_ms: int = Field(default=3_000, ge=1)
     #: Milliseconds from a failed attempt to the next; doubled with each further one.

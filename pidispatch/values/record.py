@@ -133,6 +133,8 @@ class RunRecord(Value):
     trigger_type: str | None = None
     session: SessionUse | None = None
     trace_id: str | None = None
+    #: The job that this one repeats, because an operator asked for it.
+    retry_of: str | None = None
 
     @classmethod
     def of(
@@ -165,6 +167,7 @@ class RunRecord(Value):
             image_digest=result.image_digest,
             changed=result.change.changed if result.change else None,
             git_restored=len(result.restored) if result.spent else None,
+            retry_of=job.retry_of,
         )
 
     @classmethod

@@ -13,6 +13,8 @@ class Why(StrEnum):
     HOST_BUSY = "host-busy"
     #: Another job works in the same folder.
     SCOPE_BUSY = "scope-busy"
+    #: Its queue is paused.
+    PAUSED = "paused"
     #: The worker stopped before anything was spent.
     STOPPED = "worker-stopped"
     #: An attempt failed for reasons outside of the job; the next one comes.

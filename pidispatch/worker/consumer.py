@@ -13,6 +13,7 @@ from celery import bootsteps
 from celery.worker import state
 
 from pidispatch.config.log import log
+from pidispatch.worker.pauses import OpenQueues
 from pidispatch.worker.station import station_of
 
 #: Tickets renewed in one command.
@@ -79,7 +80,10 @@ class EndRunning(bootsteps.StartStopStep):
 
 
 class FetchGate(bootsteps.StartStopStep):
-    """Fetches nothing while every job slot is taken: an idle machine can run what a busy one would only hold."""
+    """Fetches nothing while every job slot is taken: an idle machine can run what a busy one would only hold.
+
+    Nor anything, at any time, from a queue that is paused.
+    """
 
     requires = _AFTER_TASKS
 
@@ -89,7 +93,8 @@ class FetchGate(bootsteps.StartStopStep):
         if station is None:
             return
         limit, free = station.slot_limit, station.slots.free
-        qos = parent.task_consumer.channel.qos
+        channel = parent.task_consumer.channel
+        qos = channel.qos
         may_consume = qos.can_consume
 
         def can_consume() -> bool:
@@ -100,6 +105,7 @@ class FetchGate(bootsteps.StartStopStep):
             return taken < slots and bool(may_consume())
 
         qos.can_consume = can_consume
+        channel._queue_cycle = OpenQueues(channel._queue_cycle, station.pauses)
         log().debug("consumer_started", slots=limit())
 
 

@@ -13,7 +13,7 @@ from pidispatch.box.abort import Abort
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.gates.chain import Gates
-from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored
+from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, Paused
 from pidispatch.jobs.store import JobStore, RowUnreadable
 from pidispatch.runs.classify import aborted
 from pidispatch.runs.records import RecordStore
@@ -109,6 +109,8 @@ class Deliverer:
         if isinstance(acquired, Ignored):
             log().info("delivery_ignored", jobId=job_id, gen=gen, state=acquired.state)
             return Delivery(job_id, End.IGNORED)
+        if isinstance(acquired, Paused):
+            return self._paused(acquired)
         if self._leases.get(job_id) is not None:
             # It runs here, and the server that knew has lost its data.
             return self._deferred(acquired, Defer(why=Why.SCOPE_BUSY, delay_ms=self._limits.scope_busy_recheck_ms))
@@ -120,7 +122,7 @@ class Deliverer:
                 return self._deferred(acquired, again, case)
             return self._taken(case)
 
-    def _acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Ignored:
+    def _acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Paused | Ignored:
         """Ask for the job; once more where the answer was lost, as the same delivery. Raises `InfraError`."""
         try:
             return self._store.acquire(job_id, gen, owner)
@@ -229,6 +231,18 @@ class Deliverer:
             return self._delivery(case, self._end(case, result))
         log().warning("defer_ignored", jobId=acquired.job.id, answer=str(told))
         return Delivery(acquired.job.id, End.IGNORED)
+
+    def _paused(self, paused: Paused) -> Delivery:
+        ticket = paused.ticket
+        log().info("paused_deferred", jobId=ticket.job_id, queue=ticket.queue, delayMs=paused.delay_ms)
+        return Delivery(
+            ticket.job_id,
+            End.AGAIN,
+            gen=ticket.gen,
+            delay_ms=paused.delay_ms,
+            queue=ticket.queue,
+            label=ticket.label,
+        )
 
     def _again(self, acquired: Acquired, told: Deferred, record: RunRecord | None) -> Delivery:
         return Delivery(

@@ -6,33 +6,28 @@ has heard nothing for long, though the server answers, ends itself, so that its 
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from pidispatch.config.log import log
 from pidispatch.values.clock import Clock
 from pidispatch.values.limits import Limits
 
 
-class _Slots(Protocol):
-    def free(self) -> int: ...
-
-
 class Liveness:
-    """The age of the last tick that came through the queue."""
+    """The age of the last tick that came through the queue. `listens` says whether anything would be fetched now."""
 
     def __init__(
         self,
         send: Callable[[], None],
         answers: Callable[[], bool],
         give_up: Callable[[], None],
-        slots: _Slots,
+        listens: Callable[[], bool],
         limits: Limits,
         clock: Clock,
     ) -> None:
         self._send = send
         self._answers = answers
         self._give_up = give_up
-        self._slots = slots
+        self._listens = listens
         self._limits = limits
         self._clock = clock
         self._lock = threading.Lock()
@@ -53,7 +48,7 @@ class Liveness:
         """Send the next tick, and give up where none has come for too long while `running` jobs are none."""
         if self._gave_up:
             return
-        if self._slots.free() <= 0:
+        if not self._listens():
             # Nothing is fetched now, so silence says nothing.
             self.heard()
             return

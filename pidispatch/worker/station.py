@@ -39,6 +39,7 @@ from pidispatch.worker.leases import Leases
 from pidispatch.worker.liveness import Liveness
 from pidispatch.worker.output import JobOutput
 from pidispatch.worker.owner import Owner
+from pidispatch.worker.pauses import Pauses
 from pidispatch.worker.seat import Seat
 from pidispatch.worker.settling import Settling, unheard
 from pidispatch.worker.sweeper import Sweeper
@@ -76,6 +77,7 @@ class Station:
             remove_old(self._settings, SystemClock())
             # Before anything is consumed: what runs under our label has no owner.
             self.seat.sit_down()
+            self.pauses.look()
             for ticker in self._tickers:
                 ticker.start()
                 self._open.callback(ticker.stop)
@@ -126,13 +128,15 @@ class Station:
             spend=self.deliver.spend,
             output=self._output,
         )
-        self.liveness = Liveness(self._send_tick, self._answers, self._give_up, self.slots, limits, clock)
+        self.pauses = Pauses(self.store.paused, self._app.amqp.queues)
+        self.liveness = Liveness(self._send_tick, self._answers, self._give_up, self._listens, limits, clock)
         self._tickers = [
             Ticker("renew", limits.renew_every_s, self.leases.renew, limits.store_retry_s),
             Ticker("watch", limits.cancel_poll_s, self._ensuring(self.leases.watch)),
             # Also one that holds no job needs a server.
             Ticker("sweep", limits.sweep_every_s, self._ensuring(self.sweeper)),
             Ticker("tick", limits.tick_every_s, lambda: self.liveness.beat(len(self.leases.all()))),
+            Ticker("pauses", limits.pause_poll_s, self.pauses.look),
             Ticker("beat", limits.worker_seen_s / 3, self.beat),
         ]
         if hours := settings.sweep_interval_hours:
@@ -141,6 +145,10 @@ class Station:
     def slot_limit(self) -> int:
         """Jobs that may run on this machine at the same time."""
         return self._settings.concurrency
+
+    def _listens(self) -> bool:
+        """Whether this worker would fetch a ticket of its own queue now."""
+        return self.slots.free() > 0 and not self.pauses.holds(own_queue(self._settings))
 
     def publish(self, ticket: Ticket) -> None:
         """Publish a ticket. Raises `InfraError`."""

@@ -41,6 +41,8 @@ class Model:
     now: int = 1_000_000_000_000
     jobs: dict[str, ModelJob] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
+    #: Whether the one queue is paused.
+    paused: bool = False
 
     def submit(self, job_id: str, max_attempts: int, key: str | None) -> tuple[str, str]:
         """Status, and the id that stands."""
@@ -63,6 +65,9 @@ class Model:
             return "stale"
         if job.state == "active":
             return "active"
+        if self.paused:
+            self._sleep(job, self.limits.paused_recheck_ms)
+            return "paused"
         job.state, job.owner, job.due = "active", owner, None
         self._lease(job)
         return "acquired"

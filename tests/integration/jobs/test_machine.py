@@ -21,7 +21,8 @@ from hypothesis.stateful import (
 )
 
 from pidispatch.jobs.lost import record_of
-from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, Lease, Ticket, ending_state
+from pidispatch.jobs.pausing import EVERY
+from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, Lease, Paused, Ticket, ending_state
 from pidispatch.jobs.scripts import SCRIPTS, source
 from pidispatch.jobs.store import JobStore
 from pidispatch.values.limits import Limits
@@ -197,6 +198,17 @@ class Jobs(RuleBasedStateMachine):
         job_id = self._job(which)
         assert self.store.recorded(job_id, attempt) == self.model.recorded(job_id, attempt)
 
+    @rule(on=RARELY, every=st.booleans())
+    def switch(self, on: bool, every: bool) -> None:
+        """Somebody pauses the queue, or more often resumes it."""
+        queue = EVERY if every else QUEUE
+        if on:
+            self.store.pause([queue])
+        else:
+            self.store.resume([EVERY, QUEUE])
+        self.model.paused = on
+        assert bool(self.store.paused()) is on
+
     @rule(lost=st.booleans())
     def sweep(self, lost: bool) -> None:
         self._sweep(lost=lost)
@@ -236,6 +248,8 @@ class Jobs(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         self.leases.clear()
+        self.store.resume([EVERY, QUEUE])
+        self.model.paused = False
         for _ in range(12):
             self.model.now += 302_000
             self._sweep(lost=False)
@@ -318,6 +332,10 @@ class Jobs(RuleBasedStateMachine):
         wanted = self.model.acquire(ticket.job_id, ticket.gen, owner)
         if isinstance(answer, Ignored):
             assert answer.state == wanted
+            return None
+        if isinstance(answer, Paused):
+            assert (wanted, answer.delay_ms) == ("paused", LIMITS.paused_recheck_ms)
+            self.held.append(answer.ticket)
             return None
         assert isinstance(answer, Acquired)
         assert wanted == "acquired"

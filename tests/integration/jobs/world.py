@@ -144,7 +144,9 @@ class World:
         indexes = sorted(name for name in names if name.startswith("jobs:"))
         locks = {name.removeprefix("job:lock:") for name in names if name.startswith("job:lock:")}
         rows = sorted(
-            name.removeprefix("job:") for name in names - {*indexes} if not name.startswith(("job:lock:", "job:told:"))
+            name.removeprefix("job:")
+            for name in names - {*indexes}
+            if not name.startswith(("job:lock:", "job:told:", "job:progress:"))
         )
         with self.client.pipeline(transaction=False) as questions:
             for one in rows:

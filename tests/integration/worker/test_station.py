@@ -249,4 +249,23 @@ def test_its_threads_are_those_that_keep_its_promises(place: Place, monkeypatch:
 
     monkeypatch.setattr(module, "Ticker", Noted)
     place.opened()
-    assert began == ["renew", "watch", "sweep", "tick", "beat", "retention"]
+    assert began == ["renew", "watch", "sweep", "tick", "pauses", "beat", "retention"]
+
+
+def test_a_worker_whose_own_queue_is_paused_expects_to_hear_nothing(place: Place, logs: Logs) -> None:
+    station = place.opened()
+    assert station._listens()
+    station.store.pause(["pi-jobs@another", "pi-jobs"])
+    station.pauses.look()
+    assert station._listens()
+    station.store.pause(["pi-jobs@build-1"])
+    station.pauses.look()
+    assert not station._listens()
+    assert [one["queues"] for one in named(logs, "queues_paused")] == [["pi-jobs"], ["pi-jobs@build-1"]]
+
+
+def test_a_pause_that_stood_before_holds_from_the_first_moment(place: Place) -> None:
+    JobStore(connect(Address.of(place.settings)), place.settings.key_prefix, LIMITS).pause(["*"])
+    station = place.opened()
+    assert station.pauses.holds("pi-jobs")
+    assert not station._listens()

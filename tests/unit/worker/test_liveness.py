@@ -14,25 +14,17 @@ LIMITS = Limits(deaf_s=150)
 
 
 @dataclass
-class Slots:
-    left: int = 3
-
-    def free(self) -> int:
-        return self.left
-
-
-@dataclass
 class World:
     """A consumer of a test's own."""
 
     answers: bool = True
     sent: int = 0
     ended: int = 0
-    slots: Slots = field(default_factory=Slots)
+    listens: bool = True
     clock: FakeClock = field(default_factory=lambda: FakeClock(datetime(2026, 1, 1, tzinfo=UTC)))
 
     def __post_init__(self) -> None:
-        self.liveness = Liveness(self._send, lambda: self.answers, self._end, self.slots, LIMITS, self.clock)
+        self.liveness = Liveness(self._send, lambda: self.answers, self._end, lambda: self.listens, LIMITS, self.clock)
 
     def _send(self) -> None:
         self.sent += 1
@@ -74,13 +66,13 @@ def test_a_silence_that_has_another_reason_ends_nothing(running: int, answers: b
     assert (world.sent, world.ended) == (1, 0)
 
 
-def test_while_all_slots_are_taken_silence_says_nothing() -> None:
-    world = World(slots=Slots(0))
+def test_while_nothing_would_be_fetched_silence_says_nothing() -> None:
+    world = World(listens=False)
     world.clock.seconds = 1000
     world.liveness.beat(running=3)
     assert (world.sent, world.ended, world.liveness.age_s) == (0, 0, 0)
     # The time until the next tick comes begins when a slot is free.
-    world.slots.left = 1
+    world.listens = True
     world.clock.seconds = 1140
     world.liveness.beat(running=0)
     assert (world.sent, world.ended) == (1, 0)

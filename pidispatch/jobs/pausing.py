@@ -1,0 +1,61 @@
+"""The kill switch: queues of which no job is started, durable until somebody takes it back.
+
+`JobStore.acquire` asks for it in the same step in which it would take the job. Workers look now and then, so that they
+fetch nothing that they would only put to sleep (docs/explanation/queue.md).
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pidispatch.jobs.calls import Calls
+from pidispatch.jobs.keys import PAUSED, QUEUES
+
+#: In the place of a queue's name: all of them, also those that come later.
+EVERY: Final = "*"
+
+
+class Pausing(Calls):
+    """Pausing and resuming."""
+
+    def pause(self, queues: Iterable[str]) -> None:
+        """Start no job of `queues` from now on. One that is paused already keeps its instant. Raises `InfraError`."""
+        asked = list(queues)
+        seconds, micros = self._ask(lambda: _time(self._client))
+        since = seconds * 1000 + micros // 1000
+        with self._client.pipeline(transaction=True) as all_of_it:
+            for queue in asked:
+                all_of_it.set(self._key(PAUSED, queue), since, nx=True)
+                if queue != EVERY:
+                    # So that it is looked for, and seen.
+                    all_of_it.sadd(self._key(QUEUES), queue)
+            self._ask(all_of_it.execute)
+
+    def resume(self, queues: Iterable[str]) -> tuple[str, ...]:
+        """Start jobs of `queues` again; those of them that were paused. Raises `InfraError`."""
+        asked = list(queues)
+        with self._client.pipeline(transaction=True) as all_of_it:
+            for queue in asked:
+                all_of_it.delete(self._key(PAUSED, queue))
+            gone = self._ask(all_of_it.execute)
+        return tuple(queue for queue, was in zip(asked, gone, strict=True) if was)
+
+    def paused(self, queues: Iterable[str] = ()) -> dict[str, datetime]:
+        """Since when which queues are paused, of `queues` and of all that ever had a job; `*` where all of them are.
+
+        Raises `InfraError`.
+        """
+        known = self._ask(lambda: self._client.smembers(self._key(QUEUES)))
+        names = sorted({EVERY, *queues, *(str(name) for name in known)})
+        found = self._ask(lambda: self._client.mget([self._key(PAUSED, name) for name in names]))
+        return {name: instant(since) for name, since in zip(names, found, strict=True) if since is not None}
+
+
+def instant(milliseconds: Any) -> datetime:
+    """An instant of the server's clock."""
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+
+
+def _time(client: Any) -> tuple[int, int]:
+    seconds, micros = client.time()
+    return int(seconds), int(micros)
