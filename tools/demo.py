@@ -24,9 +24,14 @@ sys.path.insert(0, str(ROOT))
 
 from pidispatch.box.egress import out_network  # noqa: E402 - the project's root must be on the path first
 from pidispatch.config.allowlist import ALLOWLIST, PRIVATE  # noqa: E402
+from pidispatch.config.settings import Settings  # noqa: E402
+from pidispatch.config.text import printable  # noqa: E402
+from pidispatch.jobs.producer import producer  # noqa: E402
+from pidispatch.server.address import Address  # noqa: E402
 from pidispatch.server.embedded import Embedded  # noqa: E402
 from pidispatch.values.errors import DispatchError  # noqa: E402
 from tests.image.assemble import ensure_egress_base, ensure_job, ensure_model  # noqa: E402
+from tests.support.flower import Flower, FlowerProgram  # noqa: E402
 from tests.support.model import MODEL_HOST, ModelContainer, write_overlay  # noqa: E402
 from tests.support.program import PROGRAM, REAL, RUN_S, How, Program  # noqa: E402
 from tests.support.repository import make_repository  # noqa: E402
@@ -60,6 +65,9 @@ def main() -> int:
             demo = Demo(client, Path(folder), job_image)
             with demo.egress(base), demo.model(model_image) as model:
                 return demo.story(model)
+    except (RuntimeError, TimeoutError) as error:
+        print(f"demo: FAILED: {error}")
+        return 1
     finally:
         client.close()
 
@@ -118,22 +126,36 @@ class Demo:
             if worker.process.poll() is not None:
                 print(f"demo: the worker did not begin:\n{worker.log.strip()}")
                 return 1
-            code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter", "--wait")
-            listed = self._call("runs")
+            with self.flower() as flower:
+                code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter", "--wait")
+                listed = self._call("runs")
+                shown = _said_by(flower)
             print("\n$ kill %1", flush=True)
         print(f"\nThe worker had logged:\n\n{worker.log.strip()}")
         mended = 'return "Hello, "' in repository.read("greet.py")
         requests = len(model.log.requests())
         left = Embedded(self._program.home / "state").look().lives
-        found = (code, listed, worker.process.returncode, mended, requests, left)
-        if found == (0, 0, 0, True, REQUESTS, False):
+        found = (code, listed, shown, worker.process.returncode, mended, requests, left)
+        if found == (0, 0, "SUCCESS", 0, True, REQUESTS, False):
             print(f"\nThe agent mended greet.py in its box, with {requests} requests to the model through the proxy.")
             return 0
         print(
-            f"demo: FAILED: exit {code}, {listed} and {worker.process.returncode}, mended: {mended}, "
-            f"requests at the model: {requests}, server left: {left}"
+            f"demo: FAILED: exit {code}, {listed} and {worker.process.returncode}, in Flower: {shown}, "
+            f"mended: {mended}, requests at the model: {requests}, server left: {left}"
         )
         return 1
+
+    @contextmanager
+    def flower(self) -> Iterator[Flower]:
+        """Flower beside the worker, which it hears from now on."""
+        folder = self._program.home / "flower"
+        folder.mkdir()
+        print("\n$ celery -A pidispatch flower &", flush=True)
+        settings = Settings.model_validate({"PI_STATE_DIR": str(self._program.home / "state")})
+        program = FlowerProgram(self._program.environment(), folder)
+        with producer(settings, Address.of(settings)) as app, program.running() as flower:
+            flower.await_worker(app.control.heartbeat)
+            yield flower
 
     def _call(self, *arguments: str) -> int:
         """Show a call of the program, make it, and return its exit code."""
@@ -148,6 +170,17 @@ class Demo:
                 process.kill()
                 print(f"demo: ended after {RUN_S} s")
                 return 1
+
+
+def _said_by(flower: Flower) -> str:
+    """Show what Flower knows of the one job, to whom it knows; the state it shows."""
+    (job_id,) = flower.ask("/api/tasks").document
+    task = flower.await_task(job_id, "SUCCESS", "FAILURE")
+    stranger = flower.ask_as(None, "/api/tasks").status
+    print(f"\n$ curl --user ... {flower.url}/api/tasks\n")
+    print(printable(f"Flower shows {task['args']} as {task['state']}, result {task['result']},"))
+    print(printable(f"after {task['runtime']:.1f} s on {task['worker']}; without its password: HTTP {stranger}."))
+    return str(task["state"]) if stranger == 401 else f"open to anybody ({stranger})"
 
 
 if __name__ == "__main__":

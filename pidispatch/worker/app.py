@@ -36,6 +36,7 @@ def build_app(settings: Settings, limits: Limits | None = None) -> tuple[Celery,
     app = Celery("pidispatch", set_as_current=True)
     app.config_from_object(configuration(settings, Address.of(settings), limits))
     app.amqp.Connection = Reconnecting
+    app.events.dispatcher_cls = "pidispatch.worker.events:JobEvents"
     register(app)
     app.steps["worker"].add(EndRunning)
     app.steps["consumer"].update({Renewal, FetchGate})

@@ -1,196 +1,163 @@
-"""What can be seen of a job from outside: in Flower, in task events, on the server, in the log. Never a text of it."""
+"""Flower beside a worker: whom it lets in, how it shows jobs, and what its buttons do. The record has the last word."""
 
-import base64
-import json
-import secrets
-import subprocess
-import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-import redis
 
-from pidispatch.jobs.producer import TASK, publish
-from pidispatch.jobs.rows import JobState, Ticket
+from pidispatch.jobs.producer import TASK
+from pidispatch.jobs.rows import JobState
 from pidispatch.worker.task import TICK
-from tests.support.post import Post
-from tests.support.program import CELERY
-from tests.support.repository import make_repository
-from tests.support.server import OwnServer, content, free_port, until
+from tests.support.flower import Flower, FlowerProgram
+from tests.support.post import Post, let_pass
+from tests.support.server import OwnServer, until
 
-MARK = "MARKED-ISSUE-TEXT"
-ACCOUNT = "operator:a-password"
-
-
-class Flower:
-    """A Flower beside the worker, behind a password."""
-
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}"
-
-    def ask(self, path: str, *, account: str | None = ACCOUNT, method: str = "GET") -> Any:
-        """What it answers, as JSON. Raises `HTTPError`."""
-        request = urllib.request.Request(self._url + path, method=method)
-        if account is not None:
-            request.add_header("Authorization", f"Basic {base64.b64encode(account.encode()).decode()}")
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
-
-    def status(self, account: str | None) -> int:
-        """The status of its answer to this account."""
-        try:
-            self.ask("/api/workers", account=account)
-        except urllib.error.HTTPError as error:
-            error.close()
-            return error.code
-        return 200
-
-    def up(self) -> bool:
-        """Whether it answers."""
-        try:
-            return self.status(None) > 0
-        except OSError:
-            return False
+#: Far longer than a test goes on.
+HELD = {"scope_busy_recheck_ms": 600_000}
+GIVEN = ("/healthcheck", "/metrics", "/static/css/flower.css", "/logout")
 
 
-@contextmanager
-def flower_of(post: Post, folder: Path) -> Iterator[Flower]:
-    port = free_port()
-    command = [CELERY, "-A", "pidispatch", "flower", "--address=127.0.0.1", f"--port={port}"]
-    with (folder / "flower.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, f"--basic-auth={ACCOUNT}"],
-            env=post.environment(),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    flower = Flower(port)
-    try:
-        until(flower.up, f"Flower; {(folder / 'flower.log')} says why not", 60)
-        yield flower
-    finally:
-        process.terminate()
-        process.wait(30)
+@pytest.fixture
+def flower(post: Post, tmp_path: Path) -> Iterator[Flower]:
+    """One that listens to the worker of the test, which is started here."""
+    post.worker(limits=HELD)
+    with post.producer() as app, FlowerProgram(post.environment(), tmp_path).running() as own:
+        own.await_worker(app.control.heartbeat)
+        yield own
 
 
-class Watch:
-    """Every task event, as any monitor hears them, and everything on the server beside the rows."""
-
-    def __init__(self, post: Post, server: OwnServer) -> None:
-        self.events: list[dict[str, Any]] = []
-        self.kept: set[str] = set()
-        self._prefix = post.prefix
-        self._app = post.producer()
-        self._client = server.client()
-        self._end = threading.Event()
-        self._listening = threading.Event()
-        self._threads = [threading.Thread(target=act, daemon=True) for act in (self._hear, self._look)]
-
-    def _hear(self) -> None:
-        with self._app.connection_for_read() as connection:
-            receiver = self._app.events.Receiver(connection, handlers={"*": self.events.append})
-            with receiver.consumer_context() as (own, _, _):
-                self._listening.set()
-                while not self._end.is_set():
-                    with suppress(TimeoutError):
-                        own.drain_events(timeout=0.2)
-
-    def _look(self) -> None:
-        while not self._end.wait(0.05):
-            for name in self._client.scan_iter("*"):
-                if not name.startswith(f"{self._prefix}job:"):
-                    # It may be gone by now, and another kind of key under its name.
-                    with suppress(redis.ResponseError):
-                        self.kept.add(f"{name} {content(self._client, name)}")
-
-    def __enter__(self) -> "Watch":
-        for thread in self._threads:
-            thread.start()
-        assert self._listening.wait(30)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        for thread in self._threads:
-            thread.join(10)
-        self._client.close()
-        self._app.close()
+def revoke(flower: Flower, job_id: str, *, terminate: bool) -> None:
+    """Press the button Terminate, or Revoke."""
+    answer = flower.ask(f"/api/task/revoke/{job_id}{'?terminate=true' if terminate else ''}", method="POST")
+    assert (answer.status, answer.document) == (200, {"message": f"Revoked '{job_id}'"})
 
 
-def decoded(text: str) -> str:
-    """`text`, and beside it whatever in it is base64, as the bodies of messages are."""
-    found = [text]
-    for word in text.replace('"', " ").replace("'", " ").split():
-        try:
-            found.append(base64.b64decode(word, validate=True).decode())
-        except (ValueError, UnicodeDecodeError):
-            continue
-    return "\n".join(found)
+def settled(post: Post) -> None:
+    """No container is left, and no ticket that somebody could run."""
+    until(lambda: post.left() == [], "the containers to be gone", 30)
+    assert post.tickets("pi-jobs@w1") == []
 
 
 @pytest.mark.example(
-    "ch5 s4 no text outside of the row",
-    "Of a job whose attempt failed and of one that slept, Flower, task events, broker and log show id and label alone.",
+    "ch5 s8 flower account", "Flower answers nobody without its password: no page, no API, no command."
 )
-def test_a_job_is_seen_by_its_id_and_label_alone(post: Post, server: OwnServer, tmp_path: Path) -> None:
-    flow = {".pi/skills/tidy/SKILL.md": "---\nname: tidy\ndescription: Tidies.\n---\nTidy.\n"}
-    folder = make_repository(post.folder / "repos" / f"site-{secrets.token_hex(2)}", flow).path
-    worker = post.worker(limits={"retry_base_ms": 4000})
-    with Watch(post, server) as watch, flower_of(post, tmp_path) as flower:
-        until(lambda: _heard_by(flower, post), "Flower to listen", 60)
-        ids = [
-            post.submit(post.job(model, folder).model_copy(update={"task": f"Please mend {MARK}", "flow": "tidy"}))
-            for model in ("sleep-2", "fail", "ok")
-        ]
-        ends = [post.await_end(one, seconds=90) for one in ids]
-        tasks = until(lambda: _ended_in(flower, ids), "Flower to show how they ended", 30)
-        shown = json.dumps([tasks, flower.ask("/api/workers"), *(flower.ask(f"/api/task/info/{one}") for one in ids)])
-        codes = [flower.status(None), flower.status("operator:wrong"), flower.status(ACCOUNT)]
-    assert [row.state for row in ends] == [JobState.COMPLETED, JobState.FAILED, JobState.COMPLETED]
-    assert codes == [401, 401, 200]
-    label = f"local {folder.name} tidy"
-    assert {tasks[one]["name"] for one in ids} == {TASK}
+def test_without_an_account_it_answers_nobody(post: Post, flower: Flower) -> None:
+    job_id = post.submit(post.job("sleep-60"))
+    post.await_starts(job_id)
+    flower.await_task(job_id, "STARTED")
+    worker = next(iter(flower.ask("/api/workers?refresh=1").document))
+    pages = ["/", "/workers?json=1", f"/worker/{worker}", "/tasks", "/tasks/datatable", f"/task/{job_id}", "/broker"]
+    asked = ["workers", "tasks", "task/types", "queues/length", f"task/info/{job_id}", f"task/result/{job_id}"]
+    told = [
+        *(f"task/{what}/{job_id}" for what in ("revoke", "abort")),
+        *(f"task/{what}/{TASK}" for what in ("apply", "async-apply", "send-task", "timeout", "rate-limit")),
+        *(f"worker/{what}/{worker}" for what in ("shutdown", "pool/restart", "pool/grow", "pool/shrink")),
+        *(f"worker/queue/{what}/{worker}" for what in ("add-consumer", "cancel-consumer")),
+    ]
+    user, _, password = flower.account.partition(":")
+    for account in (None, f"{user}:", f"{user}:wrong", f"other:{password}"):
+        for path in [*pages, *(f"/api/{one}" for one in asked)]:
+            assert flower.ask_as(account, path).status == 401, path
+        for path in told:
+            assert flower.ask_as(account, f"/api/{path}", method="POST").status == 401, path
+    assert [flower.ask(path).status for path in pages if "datatable" not in path] == [200] * 6
+    assert password not in flower.log
+    # What it gives to anybody. Of jobs that is how many there are.
+    for path in GIVEN:
+        answer = flower.ask_as(None, path)
+        assert answer.status == 200, path
+        assert job_id not in answer.text
+    # The job goes on: nobody's word was heard.
+    assert post.row(job_id).state is JobState.ACTIVE
+
+
+def test_every_job_is_shown_by_its_id_and_label(post: Post, flower: Flower) -> None:
+    folder = post.repository("site")
+    models = {"ok": ("SUCCESS", "'completed'"), "policy": ("SUCCESS", "'policy runner-policy'")}
+    jobs = [post.job(model, folder) for model in models]
+    for job in jobs:
+        post.submit_and_await(job)
+    for job, (state, result) in zip(jobs, models.values(), strict=True):
+        task = flower.await_task(job.id, state)
+        assert (task["uuid"], task["name"], task["result"]) == (job.id, TASK, result)
+        assert (task["args"], task["kwargs"]) == (f"({job.id}, local site -)", "{}")
+        assert task["worker"].startswith("w1@")
+        assert task["sent"] <= task["received"] <= task["started"] <= task["succeeded"]
+        assert 0 < task["runtime"] < 60
+    listed = flower.ask("/api/tasks").document
     # The tickets by which a worker hears itself would only hide the jobs.
-    assert TICK not in {one["name"] for one in tasks.values()}
-    assert {tasks[one]["args"] for one in ids} == {f"({one}, {label})" for one in ids}
-    assert {tasks[one]["kwargs"] for one in ids} == {"{}"}
-    kinds = {event["type"] for event in watch.events}
-    assert {"task-sent", "task-received", "task-started", "task-retried", "task-succeeded"} <= kinds
-    told = {event["args"] for event in watch.events if event["type"] == "task-received" and event.get("uuid") in ids}
-    assert told == {f"({one}, {label})" for one in ids}
-    # So that the look went where the tickets were, also those of a job that sleeps.
-    assert any("unacked " in one and ids[1] in one for one in watch.kept)
-    seen = {
-        "Flower": shown,
-        "events": str(watch.events),
-        "server": decoded("\n".join(watch.kept)),
-        "log": worker.log,
-    }
-    for where, text in seen.items():
-        assert ids[0] in text, where
-        assert MARK not in text, where
-        assert str(folder) not in text, where
-    assert MARK in post.row(ids[0]).data
+    assert TICK not in {task["name"] for task in listed.values()}
+    assert sorted(listed) == sorted(job.id for job in jobs)
 
 
-def _heard_by(flower: Flower, post: Post) -> bool:
-    """Whether Flower, which answers before it listens, hears of a ticket that is published now."""
-    ticket = Ticket(job_id=f"probe-{secrets.token_hex(4)}", gen=0, queue="pi-jobs", label="probe")
-    publish(post.producer(), ticket)
-    with suppress(TimeoutError):
-        return until(lambda: ticket.job_id in flower.ask("/api/tasks"), "Flower to hear of it", 2)
-    return False
+@pytest.mark.example(
+    "ch5 s8 flower terminate", "Flower's Terminate ends a running job: its container goes, it has a record."
+)
+def test_a_running_job_is_terminated(post: Post, flower: Flower) -> None:
+    job_id = post.submit(post.job("sleep-60"))
+    post.await_starts(job_id)
+    # The state at which its page has the button.
+    flower.await_task(job_id, "STARTED")
+    assert 'id="task-terminate"' in flower.ask(f"/task/{job_id}").text
+    revoke(flower, job_id, terminate=True)
+    row = post.await_end(job_id)
+    assert (row.state, row.reason) == (JobState.COMPLETED, "operator-cancel")
+    record = post.record(job_id)
+    assert (record["outcome"], record["reason"], record["budgetReserved"]) == ("policy", "operator-cancel", True)
+    # It returned, and Flower calls that a success; the result says how.
+    assert flower.await_task(job_id, "SUCCESS")["result"] == "'policy operator-cancel'"
+    settled(post)
+    assert post.starts.of(job_id) == 1
 
 
-def _ended_in(flower: Flower, ids: list[str]) -> dict[str, Any] | None:
-    """Flower's tasks, once all of these have ended there."""
-    tasks: dict[str, Any] = flower.ask("/api/tasks")
-    ended = {"SUCCESS", "FAILURE"}
-    return tasks if all(one in tasks and tasks[one]["state"] in ended for one in ids) else None
+@pytest.mark.example("ch5 s8 flower revoke", "A held job is shown as RETRY until its ETA; Flower's Revoke cancels it.")
+def test_a_held_job_is_seen_as_such_and_revoked(post: Post, flower: Flower) -> None:
+    folder = post.repository("site")
+    running = post.submit(post.job("sleep-60", folder))
+    post.await_starts(running)
+    job_id = post.submit(post.job("ok", folder))
+    due = post.await_state(job_id, JobState.DEFERRED).due_ms
+    task = flower.await_task(job_id, "RETRY")
+    until(lambda: post.fetched().count(job_id) == 1, "the worker to hold it")
+    # Also once it is fetched, as a ticket that is to be run later.
+    until(lambda: flower.task(job_id)["eta"], "Flower to know for when")
+    task = flower.await_task(job_id, "RETRY")
+    assert due is not None
+    assert abs(datetime.fromisoformat(task["eta"]).timestamp() - due / 1000) < 5
+    assert (task["args"], task["traceback"]) == (f"({job_id}, local site -)", None)
+    assert 'id="task-revoke"' in flower.ask(f"/task/{job_id}").text
+    revoke(flower, job_id, terminate=False)
+    row = post.await_end(job_id)
+    assert (row.state, row.reason) == (JobState.CANCELLED, "operator-cancel")
+    record = post.record(job_id)
+    assert (record["outcome"], record["reason"], record["exitCode"]) == ("policy", "operator-cancel", None)
+    assert record["budgetReserved"] is False
+    revoke(flower, running, terminate=True)
+    post.await_end(running)
+    settled(post)
+    assert post.starts.of(job_id) == 0
+
+
+def test_it_hears_again_after_the_server_was_away(post: Post, server: OwnServer, flower: Flower) -> None:
+    server.stop()
+    let_pass(3)
+    server.start()
+    with post.producer() as app:
+
+        def heard() -> bool:
+            job_id = post.submit_and_await(post.job())
+            app.control.heartbeat()
+            return bool(flower.task(job_id))
+
+        until(heard, f"Flower to hear of a job; it says {flower.log[-1500:]}", 60)
+
+
+def test_of_a_server_that_is_away_it_says_so(post: Post, server: OwnServer, tmp_path: Path) -> None:
+    server.stop()
+    program = FlowerProgram(post.environment(), tmp_path)
+    with (tmp_path / "log").open("wb") as log, program.start(log) as process:
+        assert process.wait(60) == 1
+    said = (tmp_path / "log").read_text()
+    assert said.startswith("pi-dispatch: ")
+    assert "does not answer" in said
