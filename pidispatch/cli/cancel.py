@@ -12,15 +12,14 @@ from typing import Final
 
 import click
 
-from pidispatch.cli.view import say_server
+from pidispatch.cli.at_queue import at_queue
+from pidispatch.cli.completion import complete_jobs
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.host import host_name
-from pidispatch.config.log import configure_log
 from pidispatch.config.text import printable
 from pidispatch.jobs.endings import cancelled_record
 from pidispatch.jobs.rows import JobState, Row
 from pidispatch.jobs.store import JobStore
-from pidispatch.server.use import find_server, load_server_settings
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import DispatchError
 from pidispatch.values.limits import Limits
@@ -31,7 +30,7 @@ POLL_S: Final = 0.25
 
 
 @click.command()
-@click.argument("job_id", metavar="JOBID")
+@click.argument("job_id", metavar="JOBID", shell_complete=complete_jobs)
 @click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
 def cancel(job_id: str, as_json: bool) -> int:
     """Cancel the job JOBID, named by its whole id.
@@ -41,14 +40,8 @@ def cancel(job_id: str, as_json: bool) -> int:
     """
     if not job_id:
         raise click.UsageError("JOBID is empty; write the whole id that pi-dispatch run printed")
-    configure_log()
-    settings = load_server_settings()
-    with find_server(settings) as server:
-        store = JobStore(server.client, settings.key_prefix, Limits())
-        store.check_format()
-        told = Cancel(store, say_server(server, settings.state_dir), Limits(), SystemClock(), threading.Event().wait)(
-            job_id
-        )
+    with at_queue() as queue:
+        told = Cancel(queue.store, queue.where, Limits(), SystemClock(), threading.Event().wait)(job_id)
     if as_json:
         click.echo(json.dumps(told.document(job_id), indent=2))
     elif told.done:

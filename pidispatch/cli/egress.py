@@ -70,13 +70,17 @@ def status(context: click.Context, as_json: bool) -> None:
     with closing(Engine.connect()) as engine:
         found = EgressProxy(engine.client, settings.egress_proxy, SystemClock()).status()
     if as_json:
-        document = {"proxy": settings.egress_proxy, "armed": settings.egress, **found.model_dump(mode="json")}
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(status_document(settings, found), indent=2))
     else:
         click.echo(f"{settings.egress_proxy} {_words(found)}")
         _show_lists(settings, found)
     if not found.accepting:
         context.exit(1)
+
+
+def status_document(settings: Settings, found: "EgressStatus") -> dict[str, object]:
+    """What `egress status --json` prints (docs/reference/json.md)."""
+    return {"proxy": settings.egress_proxy, "armed": settings.egress, **found.model_dump(mode="json")}
 
 
 @egress.command("down")

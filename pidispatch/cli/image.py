@@ -1,14 +1,19 @@
 """`pi-dispatch image`: builds the image that jobs run in, and proves what an image claims."""
 
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from pidispatch.box import images
 from pidispatch.cli.options import IMAGE_REFERENCE
 from pidispatch.config.settings import load_settings
+
+if TYPE_CHECKING:
+    from pidispatch.box.image_checks import Check
 
 
 @click.group("image", short_help="Build the image jobs run in, or verify one.")
@@ -65,7 +70,7 @@ def verify(context: click.Context, ref: str | None, as_json: bool) -> None:
         checks = images.verify(engine.client, ref)
     holds = all(check.ok for check in checks)
     if as_json:
-        click.echo(json.dumps({"image": ref, "ok": holds, "checks": [asdict(check) for check in checks]}, indent=2))
+        click.echo(json.dumps(verify_document(ref, checks), indent=2))
     else:
         width = max(len(check.name) for check in checks)
         for check in checks:
@@ -74,3 +79,8 @@ def verify(context: click.Context, ref: str | None, as_json: bool) -> None:
         click.echo(f"{ref} {'holds what it claims' if holds else f'fails {failed} of {len(checks)} checks'}")
     if not holds:
         context.exit(2)
+
+
+def verify_document(ref: str, checks: "Sequence[Check]") -> dict[str, object]:
+    """What `image verify --json` prints (docs/reference/json.md)."""
+    return {"image": ref, "ok": all(check.ok for check in checks), "checks": [asdict(check) for check in checks]}

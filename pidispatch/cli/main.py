@@ -5,7 +5,7 @@ Exit codes: 0 done, 1 the surroundings failed or the call was wrong, 2 refused f
 
 import importlib
 import sys
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -14,20 +14,29 @@ from pidispatch.cli.streams import guard_streams, lost_output
 from pidispatch.config.text import printable_block
 from pidispatch.values.errors import DispatchError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 #: Verb -> (module and name of its command, one line of help). Help is shown without loading any of them.
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "cancel": ("pidispatch.cli.cancel:cancel", "Cancel a job that waits or runs."),
+    "check": ("pidispatch.cli.check:check", "Check everything a worker needs, and say what to mend."),
+    "completion": ("pidispatch.cli.completion:completion", "Print the script that completes verbs and ids in a shell."),
     "egress": ("pidispatch.cli.egress:egress", "Run the proxy by which jobs reach the allowed hosts."),
     "image": ("pidispatch.cli.image:image", "Build and verify the image that jobs run in."),
-    "logs": ("pidispatch.cli.logs:logs", "Print the kept output of a run."),
+    "logs": ("pidispatch.cli.logs:logs", "Print the kept output of a run, or follow it."),
+    "pause": ("pidispatch.cli.pause:pause", "Start no new jobs."),
+    "resume": ("pidispatch.cli.pause:resume", "Start jobs again after a pause."),
+    "retry": ("pidispatch.cli.retry:retry", "Hand in an ended job again."),
     "run": ("pidispatch.cli.run:run", "Hand in a job: the agent on a folder of yours."),
     "runs": ("pidispatch.cli.runs:runs", "List the runs there were."),
     "server": ("pidispatch.cli.server:server", "Show and stop pi-dispatch's own server."),
     "show": ("pidispatch.cli.show:show", "Show one run in full."),
+    "status": ("pidispatch.cli.status:status", "Show the queue: what runs, waits and is held."),
     "worker": ("pidispatch.cli.worker:worker", "Take jobs from the queue and run them."),
 }
 #: Verbs that do nothing but print: output that could not be written is their failure.
-PRINTING: Final = frozenset({"logs", "runs", "show"})
+PRINTING: Final = frozenset({"check", "completion", "logs", "runs", "show", "status"})
 
 
 class _Verbs(click.Group):
@@ -43,9 +52,33 @@ class _Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # The group's own suggestions are looked for among the verbs that are loaded, and none is.
+        if args[0] not in VERBS and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}.{_meant(args[0])}")
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        # From the table: whoever completes a verb waits at a prompt.
+        from click.shell_completion import CompletionItem
+
+        verbs = [CompletionItem(name, help=VERBS[name][1]) for name in sorted(VERBS) if name.startswith(incomplete)]
+        return [*verbs, *super(click.Group, self).shell_complete(ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, VERBS[name][1]) for name in sorted(VERBS)])
+
+
+def _meant(name: str) -> str:
+    """The verb that was meant, as a sentence; empty where none is near."""
+    # Imported here, as nearly no call needs it.
+    import difflib
+
+    near = difflib.get_close_matches(name, VERBS, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)

@@ -42,7 +42,7 @@ def status(context: click.Context, as_json: bool) -> None:
     look = Embedded(settings.state_dir).look() if settings.valkey_url is None else None
     facts, fault = _ask(address, look)
     if as_json:
-        click.echo(json.dumps(_document(address, look, facts, fault), indent=2))
+        click.echo(json.dumps(document(address, look, facts, fault), indent=2))
     else:
         _show(QuietConsole(), address, look, facts)
         if fault is not None:
@@ -80,7 +80,8 @@ def _ask(address: Address, look: Look | None) -> tuple[ServerFacts | None, str |
             return None, error.message
 
 
-def _document(address: Address, look: Look | None, facts: ServerFacts | None, fault: str | None) -> dict[str, Any]:
+def document(address: Address, look: Look | None, facts: ServerFacts | None, fault: str | None) -> dict[str, Any]:
+    """What `server status --json` prints (docs/reference/json.md)."""
     return {
         "server": "named" if look is None else "embedded",
         "address": address.shown,

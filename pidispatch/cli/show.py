@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from pidispatch.cli import history as view
+from pidispatch.cli.completion import complete_records
 from pidispatch.cli.view import QuietConsole, error_console
 from pidispatch.config.text import printable
 from pidispatch.runs.records import RecordStore
@@ -26,7 +27,7 @@ _RUNNERS = (Reason.RUNNER_POLICY.value, Reason.INFRA.value)
 
 
 @click.command()
-@click.argument("job_id", metavar="JOBID")
+@click.argument("job_id", metavar="JOBID", shell_complete=complete_records)
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON object.")
 def show(job_id: str, as_json: bool) -> int:
     """Show the run JOBID in full. The beginning of an id is enough where no other run's id begins so."""
@@ -137,6 +138,7 @@ def _place(record: RunRecord) -> Facts:
         "trigger": record.trigger_type,
         "trigger no.": record.trigger_index,
         "trace": record.trace_id,
+        "retry of": record.retry_of,
     }
     yield from ((name, view.text(value)) for name, value in further.items() if value is not None)
 

@@ -5,17 +5,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
 from pidispatch.config.text import printable, printable_block
-from pidispatch.server.use import Server
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused
 from pidispatch.values.record import Result
+
+if TYPE_CHECKING:
+    from pidispatch.server.use import Server
 
 #: Lines of a diff that are shown; a longer one is left to `--json`.
 DIFF_LINES = 80
@@ -64,7 +67,7 @@ def note(console: Console, text: str) -> None:
     console.print(text, style="yellow", markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
-def say_server(server: Server, state_dir: Path) -> str:
+def say_server(server: "Server", state_dir: Path) -> str:
     """Which server it is, without its password."""
     if server.embedded:
         return f"pi-dispatch's own server in {printable(str(state_dir))}"

@@ -1,8 +1,10 @@
 """Which server is used, and for how long: the one of `VALKEY_URL`, else our own. Never another that happens to run."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Final
 
 import redis
@@ -11,9 +13,12 @@ from pidispatch.config.settings import load_only
 from pidispatch.server.address import Address, ServerSettings
 from pidispatch.server.client import ServerFacts, check_server, connect
 from pidispatch.server.embedded import Embedded
+from pidispatch.values.errors import InfraError
 
 #: All that a verb must know to reach the server; it works while any other variable is malformed.
 SERVER_VARIABLES: Final = ("VALKEY_URL", "VALKEY_PASSWORD", "PI_STATE_DIR", "PI_KEY_PREFIX")
+#: Seconds for which one who is in a hurry waits for a server: a verb is to have ended within three.
+HURRY_S: Final = 2.2
 
 
 @dataclass(frozen=True)
@@ -53,23 +58,48 @@ def use_server(settings: ServerSettings) -> Iterator[Server]:
 
 
 @contextmanager
-def find_server(settings: ServerSettings) -> Iterator[Server]:
-    """Like `use_server`, without starting our own: where it does not run, an `InfraError` (`server-not-running`)."""
-    with _server(settings, start=False) as server:
+def find_server(settings: ServerSettings, *, hurry: bool = False) -> Iterator[Server]:
+    """Like `use_server`, without starting our own: where it does not run, an `InfraError` (`server-not-running`).
+
+    With `hurry` a server that has not answered within `HURRY_S` is given up, however the time passes.
+    """
+    with _server(settings, start=False, hurry=hurry) as server:
         yield server
 
 
 @contextmanager
-def _server(settings: ServerSettings, *, start: bool) -> Iterator[Server]:
+def _server(settings: ServerSettings, *, start: bool, hurry: bool = False) -> Iterator[Server]:
     address = Address.of(settings)
-    if settings.valkey_url is not None:
-        with closing(connect(address)) as client:
-            yield Server(address, client, check_server(client, address))
-        return
-    own = Embedded(settings.state_dir)
-    own.join(start=start)
+    own = Embedded(settings.state_dir) if settings.valkey_url is None else None
+    if own is not None:
+        own.join(start=start)
     try:
         with closing(connect(address)) as client:
-            yield Server(address, client, check_server(client, address), own)
+            yield Server(address, client, _hurried(client, address) if hurry else check_server(client, address), own)
     finally:
-        own.leave()
+        if own is not None:
+            own.leave()
+
+
+def _hurried(client: redis.Redis, address: Address) -> ServerFacts:
+    """What the server says within `HURRY_S`. Each of a name's look-up, connection and answers has bounds of its own."""
+    told: SimpleQueue[ServerFacts | Exception] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            told.put(check_server(client, address))
+        except Exception as error:
+            told.put(error)
+
+    # Left behind where it hangs: nothing waits for it at the end of the program.
+    threading.Thread(target=ask, name="pi-hurry", daemon=True).start()
+    try:
+        answer = told.get(timeout=HURRY_S)
+    except Empty:
+        raise InfraError(
+            f"{address.shown} does not answer within {HURRY_S} s: see that it runs and that VALKEY_URL names it",
+            "server-unreachable",
+        ) from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

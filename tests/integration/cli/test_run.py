@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from pidispatch.cli.run import _Call
+from pidispatch.cli.handing_in import HandIn
 from pidispatch.cli.view import error_console
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.calls import Calls
 from pidispatch.jobs.producer import TASK
+from pidispatch.jobs.route import route
 from pidispatch.jobs.rows import JobState
 from pidispatch.server.address import Address
 from pidispatch.server.client import check_server, connect
@@ -267,7 +268,7 @@ class TestLostAnswer:
     """The server has carried a command out, and its answer never came."""
 
     @staticmethod
-    def call(bench: Bench, monkeypatch: pytest.MonkeyPatch, times: int) -> _Call:
+    def call(bench: Bench, monkeypatch: pytest.MonkeyPatch, times: int) -> HandIn:
         """A call of the verb whose first answers to `submit` are lost."""
         script, lost = Calls._script, iter(range(times))
 
@@ -284,7 +285,7 @@ class TestLostAnswer:
         address = Address.parse(bench.server.url)
         client = connect(address)
         server = Server(address, client, check_server(client, address))
-        return _Call(job, settings, server, error_console(), as_json=False)
+        return HandIn(job, route(job, settings), settings, server, error_console(), as_json=False)
 
     def test_is_asked_for_again(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

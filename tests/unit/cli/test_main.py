@@ -66,8 +66,13 @@ def test_an_error_is_told_on_standard_error_and_escaped(capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["unheard-of"], "No such command 'unheard-of'"),
+        (["unheard-of"], "No such command 'unheard-of'.\n"),
+        (["stauts"], "No such command 'stauts'. Did you mean 'status'?"),
+        (["\x1b[31mrun"], "No such command '\\x1b[31mrun'.\n"),
+        (["egress", "upp"], "Did you mean 'up'?"),
         (["--unheard-of"], "No such option"),
+        (["--versoin"], "No such option '--versoin'. Did you mean '--version'?"),
+        (["logs", "--folow", "x"], "No such option '--folow'. Did you mean '--follow'?"),
         (["probe"], "Missing argument 'END'"),
         (["probe", "0", "1"], "unexpected extra argument"),
         (["run"], "Missing argument 'FOLDER'"),
@@ -136,3 +141,4 @@ print("loaded", *sorted({name.split(".")[0] for name in sys.modules}))
     loaded = set(done.stdout.split("loaded ")[-1].split())
     assert {"click", "pidispatch"} <= loaded
     assert not loaded & {"docker", "pydantic", "pydantic_core", "pydantic_settings", "rich", "structlog", "requests"}
+    assert not loaded & {"redis", "celery", "kombu", "sqlalchemy", "asyncio"}

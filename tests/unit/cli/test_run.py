@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pidispatch.cli.handing_in import missing_worker, submitted_document, warnings
 from pidispatch.cli.main import _run
-from pidispatch.cli.run import check, missing_worker, submitted_document, warnings
+from pidispatch.cli.run import check
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.rows import Submitted, WorkerSeen
 from pidispatch.values import names

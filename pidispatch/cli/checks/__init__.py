@@ -1,0 +1,1 @@
+"""What `pi-dispatch check` looks at: one small function a row, each of which stands alone."""

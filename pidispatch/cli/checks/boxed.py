@@ -1,0 +1,148 @@
+"""The container engine, and on it what every job needs: image, user, egress proxy."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from pidispatch.box.admission import refuse_image
+from pidispatch.box.egress import EgressProxy, EgressStatus
+from pidispatch.box.engine import EngineFacts, ImageFacts
+from pidispatch.box.spec import IMAGE_USER
+from pidispatch.box.user import HostFacts, decide_user, refuse_mapping
+from pidispatch.cli.checks.row import Finding, Told, failed, passed, warned
+from pidispatch.cli.checks.scene import Scene
+from pidispatch.config.clock import SystemClock
+from pidispatch.values import names
+from pidispatch.values.errors import InfraError
+from pidispatch.values.job import JobKind
+from pidispatch.values.outcome import Refused
+from pidispatch.workspace.locks import engine_lock
+
+#: Hosts that are named one by one.
+_NAMED: Final = 20
+_UP: Final = "pi-dispatch egress up"
+
+
+def engine(scene: Scene) -> Iterator[Finding]:
+    """Whether it answers, and maps users in a way that can work. Raises where it does not answer."""
+    found = scene.engine()
+    if (refused := refuse_mapping(_host(found.facts))) is not None:
+        yield _refusal(refused)
+    else:
+        yield passed(f"version {found.version} answers, id {found.facts.id or 'unknown'}")
+
+
+def lock(scene: Scene) -> Iterator[Finding]:
+    """Whether a worker that starts now could have the engine. Raises where nobody could tell."""
+    own = scene.connected().facts.id
+    serving = [one.name for one in scene.workers() if own and one.fields.get("engine") == own]
+    if serving:
+        # It holds the lock, which is not touched: a worker that starts in that moment would be refused.
+        yield passed(f"held by the worker {', '.join(serving)}")
+        return
+    engine_lock(own).release()
+    yield passed("free: no worker serves this engine")
+
+
+def image(scene: Scene) -> Iterator[Finding]:
+    """Whether it is on the engine, and what its labels claim."""
+    reference = scene.settings("PI_JOB_IMAGE").job_image
+    found = scene.connected().engine.image(reference)
+    yield _refusal(found) if isinstance(found, Refused) else _claims(reference, found)
+
+
+def _claims(reference: str, image: ImageFacts) -> Finding:
+    capabilities = ", ".join(sorted(image.capabilities)) or "no capability"
+    forges = "" if image.forges is None else f"; forges: {', '.join(sorted(image.forges))}"
+    refused = refuse_image(reference, image, JobKind.LOCAL)
+    return _refusal(refused) if refused else passed(f"{reference} ({image.digest[:19]}): {capabilities}{forges}")
+
+
+def job_user(scene: Scene) -> Iterator[Finding]:
+    """As whom jobs run."""
+    connected = scene.connected()
+    host = _host(connected.facts)
+    try:
+        found = connected.engine.image(scene.settings("PI_JOB_IMAGE").job_image)
+    except InfraError:
+        raise Told from None
+    if isinstance(found, Refused) or refuse_mapping(host) is not None:
+        raise Told
+    any_uid = names.CAPABILITY_ANY_UID in found.capabilities
+    if host.euid != 0:
+        user = decide_user(host, any_uid=any_uid)
+        yield _refusal(user) if isinstance(user, Refused) else passed(f"{user.uid}:{user.gid}")
+    elif any_uid:
+        yield passed("the owner of each job's folder, as this account is root; a folder of root's is refused")
+    else:
+        yield warned(
+            f"the image runs as {IMAGE_USER.uid} alone, so only jobs on folders of that user's are not refused",
+            "use an image with the capability anyUid, such as that of: pi-dispatch image build",
+        )
+
+
+def egress(scene: Scene) -> Iterator[Finding]:
+    """The one neighbour of every job, and what it lets through."""
+    settings = scene.settings("PI_EGRESS", "PI_EGRESS_PROXY")
+    if not settings.egress:
+        yield warned(
+            "PI_EGRESS=0: jobs reach the internet and whatever else this machine can reach",
+            f"unset PI_EGRESS, and bring the proxy up: {_UP}",
+        )
+        return
+    connected, name = scene.connected(), settings.egress_proxy
+    neighbour = connected.engine.neighbour(name)
+    if isinstance(neighbour, Refused):
+        yield _refusal(neighbour)
+        return
+    yield from _lists(name, EgressProxy(connected.engine.client, name, SystemClock()).status())
+
+
+def _lists(name: str, found: EgressStatus) -> Iterator[Finding]:
+    if not found.ours:
+        yield passed(f"{name} runs; pi-dispatch did not make it, so what it lets through is not known")
+        return
+    if not found.accepting:
+        yield failed(f"{name} runs, but does not accept connections", f"read its log: docker logs {name}; then: {_UP}")
+        return
+    opened = f"; of these private addresses too: {_hosts(found.private)}" if found.private else ""
+    yield passed(f"{name} accepts; allowed: {_hosts(found.allowed)}{opened}")
+    if found.refused is not None:
+        yield warned(
+            f"the last edit of its lists is refused and changed nothing: {'; '.join(found.refused.faults)}",
+            "mend the entry; the proxy takes the list over by itself",
+        )
+
+
+def _hosts(hosts: tuple[str, ...]) -> str:
+    more = f" and {len(hosts) - _NAMED} more" if len(hosts) > _NAMED else ""
+    return (", ".join(hosts[:_NAMED]) or "none") + more
+
+
+def _refusal(refused: Refused) -> Finding:
+    """In the words that a job would be refused with."""
+    cause = f" ({refused.cause})" if refused.cause else ""
+    return failed(
+        f"{refused.reason.value}{cause}: {refused.detail or refused.reason.meaning}",
+        refused.remedy or refused.reason.remedy,
+    )
+
+
+def _host(facts: EngineFacts) -> HostFacts:
+    """Engine and process as the choice of a job's user needs them, for a folder that stands in nobody's way."""
+    euid, egid = os.geteuid(), os.getegid()
+    return HostFacts(
+        linux=sys.platform == "linux",
+        wsl="microsoft" in os.uname().release.lower(),
+        engine_is_here=facts.here,
+        readable=facts.readable,
+        desktop=facts.desktop,
+        security_options=facts.security_options,
+        socket_uid=facts.socket_uid,
+        socket_gid=facts.socket_gid,
+        euid=euid,
+        egid=egid,
+        folder_uid=euid or IMAGE_USER.uid,
+        folder_gid=egid or IMAGE_USER.gid,
+    )

@@ -1,0 +1,93 @@
+"""`pi-dispatch pause` and `resume`: the kill switch. It stands in the store until somebody takes it back."""
+
+import json
+import re
+from collections.abc import Collection
+from typing import Final
+
+import click
+
+from pidispatch.cli.at_queue import AtQueue, at_queue
+from pidispatch.cli.options import Strict
+from pidispatch.jobs.pausing import EVERY
+
+_QUEUE: Final = re.compile(r"pi-jobs(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
+
+
+def _queue(value: object) -> str:
+    if not _QUEUE.fullmatch(str(value)):
+        raise ValueError("is no queue: write pi-jobs, or pi-jobs@NAME for that of one worker")
+    return str(value)
+
+
+QUEUES = click.argument("queues", nargs=-1, metavar="[QUEUE]...", type=Strict("queue", _queue))
+JSON = click.option("--json", "as_json", is_flag=True, help="Print what was done as one JSON object.")
+
+
+@click.command()
+@QUEUES
+@JSON
+def pause(queues: tuple[str, ...], as_json: bool) -> int:
+    """Start no new jobs, in every queue, or in QUEUE alone. Jobs that run go on; those that wait stay where they are.
+
+    It holds for all workers, survives restarts of everything, and ends with pi-dispatch resume. Only the server's
+    variables are read.
+    """
+    with at_queue() as queue:
+        queue.store.pause(queues or [EVERY])
+        active = queue.store.overview(0).active
+        running = f"{_jobs(active)} on; pi-dispatch cancel JOBID ends one" if active else "No job runs"
+        where = "any queue" if not queues else ", ".join(queues)
+        _tell(queue, "paused", f": no new job starts in {where} of {queue.where}. {running}", as_json=as_json)
+    return 0
+
+
+@click.command()
+@QUEUES
+@JSON
+def resume(queues: tuple[str, ...], as_json: bool) -> int:
+    """Start jobs again: in every queue, or in QUEUE alone where not all of them are paused."""
+    with at_queue() as queue:
+        paused = queue.store.paused(queues)
+        if queues and EVERY in paused:
+            raise click.ClickException(
+                "every queue is paused, and nothing was changed: pi-dispatch resume takes that back for all of them; "
+                "then pause those by name that are to stay so"
+            )
+        gone = queue.store.resume(queues or paused)
+        names = ", ".join(queues)
+        if gone:
+            rest = f": jobs start again in {names or 'every queue'} of {queue.where}"
+            _tell(queue, "resumed", rest, as_json=as_json)
+        else:
+            what = f"none of {names}" if queues else "nothing"
+            _tell(queue, what, f" was paused at {queue.where}; jobs start as before", as_json=as_json, count=False)
+    return 0
+
+
+def told_document(queues: Collection[str], paused: Collection[str], text: str) -> dict[str, object]:
+    """What `--json` prints (docs/reference/json.md)."""
+    return {
+        "pausedState": state(queues, paused),
+        "pausedQueues": sorted(queues if EVERY in paused else paused),
+        "queues": sorted(queues),
+        "message": text,
+    }
+
+
+def state(queues: Collection[str], paused: Collection[str]) -> str:
+    """`queues` as one word, those of `paused` being so; `*` stands for all of them, also for later ones."""
+    if EVERY in paused or (paused and set(queues) <= set(paused)):
+        return "paused"
+    return "part-paused" if paused else "running"
+
+
+def _jobs(count: int) -> str:
+    return "1 job runs" if count == 1 else f"{count} jobs run"
+
+
+def _tell(queue: AtQueue, what: str, rest: str, *, as_json: bool, count: bool = True) -> None:
+    """Print what was done, with the number of queues behind the first word where there is more than one."""
+    queues = [one.name for one in queue.store.overview(0).queues]
+    text = f"{what}{f' [{len(queues)} queues]' if count and len(queues) > 1 else ''}{rest}"
+    click.echo(json.dumps(told_document(queues, queue.store.paused(queues), text), indent=2) if as_json else text)

@@ -1,0 +1,84 @@
+"""`pi-dispatch retry`: a job that did not complete is handed in once more, as a job of its own."""
+
+import os
+from typing import Final
+
+import click
+
+from pidispatch.cli.completion import complete_failed_jobs
+from pidispatch.cli.handing_in import HandIn
+from pidispatch.cli.run import check
+from pidispatch.cli.view import error_console, note
+from pidispatch.config.clock import SystemClock
+from pidispatch.config.log import configure_log
+from pidispatch.config.settings import load_settings, refuse_unserved_bounds
+from pidispatch.config.text import printable
+from pidispatch.jobs.ids import retry_id
+from pidispatch.jobs.rows import JobState, Row
+from pidispatch.jobs.store import JobStore
+from pidispatch.server.use import use_server
+from pidispatch.values.job import Job
+from pidispatch.values.limits import Limits
+
+#: What a retry costs, whatever the first one did.
+_PAYS: Final = "it is a run of its own: it counts and is paid for anew"
+
+
+@click.command()
+@click.argument("job_id", metavar="JOBID", shell_complete=complete_failed_jobs)
+@click.option("--force", is_flag=True, help="Also in a folder with uncommitted changes. There is no undo.")
+@click.option("--wait", is_flag=True, help="Wait for the end and show it. Ctrl-C ends the wait, never the job.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the new id, or with --wait the end.")
+def retry(job_id: str, force: bool, wait: bool, as_json: bool) -> int:
+    """Hand the ended job JOBID in again: the same task in the same folder, as a new job that counts and pays anew.
+
+    Refused while the job is under way, and for one that completed. Its task is kept for 24 hours after it ended, or 7
+    days after it failed. The exit codes are those of pi-dispatch run.
+    """
+    if not job_id:
+        raise click.UsageError("JOBID is empty; write the whole id that pi-dispatch run printed")
+    configure_log()
+    refuse_unserved_bounds(os.environ)
+    settings = load_settings()
+    notes = error_console()
+    with use_server(settings) as server:
+        row = ended_row(JobStore(server.client, settings.key_prefix, Limits()), job_id)
+        job = again(row, force=force)
+        # Where the folder is another machine's, its worker is the one who looks.
+        if job.folder.is_dir():
+            check(job, Limits())
+        note(notes, f"note: {job.id} repeats {printable(job_id)}; {_PAYS}")
+        return HandIn(job, row.queue, settings, server, notes, as_json=as_json).run(wait=wait)
+
+
+def ended_row(store: JobStore, job_id: str) -> Row:
+    """The row of a job that may be repeated. Raises `click.ClickException` for one that may not, and `InfraError`."""
+    store.check_format()
+    row, name = store.row(job_id), printable(job_id)
+    if row is None:
+        raise click.ClickException(
+            f"the server has no job {name}, or has it no longer: a task is kept for 24 hours after its job ended, 7 "
+            "days after it failed. Hand it in anew with: pi-dispatch run"
+        )
+    if not row.state.terminal:
+        raise click.ClickException(
+            f"job {name} is still {row.state.value}, and nothing was changed. It is seen with pi-dispatch status, and "
+            f"ended with: pi-dispatch cancel {name}"
+        )
+    if row.state is JobState.COMPLETED and row.reason is None:
+        raise click.ClickException(
+            f"job {name} completed, and nothing was changed. To have the same done again, hand it in anew with: "
+            "pi-dispatch run"
+        )
+    return row
+
+
+def again(row: Row, *, force: bool) -> Job:
+    """The job that repeats that of `row`. Raises `InfraError` where this version does not read it."""
+    job = row.job
+    update = {
+        "id": retry_id(job.id, SystemClock().now()),
+        "retry_of": job.id,
+        "allow_dirty": job.allow_dirty or force,
+    }
+    return job.model_copy(update=update)

@@ -1,0 +1,113 @@
+"""The queue at one moment, as `pi-dispatch status --json` prints it (docs/how-to/status.md)."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pidispatch.cli.pause import state
+from pidispatch.jobs.overview import JobSeen, Overview
+from pidispatch.jobs.pausing import EVERY
+from pidispatch.jobs.rows import WorkerSeen
+from pidispatch.server.client import ServerFacts
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that is shown."""
+
+    #: Which server it is, without its password.
+    where: str
+    server: ServerFacts
+    overview: Overview
+    workers: tuple[WorkerSeen, ...]
+
+    @property
+    def paused(self) -> list[str]:
+        """The paused queues, and `*` where all of them are."""
+        every = [EVERY] if self.overview.all_paused_since else []
+        return every + [queue.name for queue in self.overview.queues if queue.paused_since]
+
+    @property
+    def paused_state(self) -> str:
+        """`running`, `paused` or `part-paused`."""
+        return state([queue.name for queue in self.overview.queues], self.paused)
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs stand where. What waits in a paused queue counts as paused."""
+        seen, everything = self.overview, EVERY in self.paused
+        resting = sum(queue.waiting for queue in seen.queues if everything or queue.paused_since)
+        return {
+            "waiting": sum(queue.waiting for queue in seen.queues) - resting,
+            "active": seen.active,
+            "paused": resting,
+            "delayed": seen.deferred,
+            "failed": seen.failed,
+        }
+
+    def slots(self) -> tuple[int, int]:
+        """Taken slots and all slots of the workers that are there."""
+        return sum(_told(one, "running") for one in self.workers), sum(_told(one, "slots") for one in self.workers)
+
+
+def as_document(seen: Snapshot) -> dict[str, Any]:
+    """What `--json` prints."""
+    overview = seen.overview
+    taken, slots = seen.slots()
+    return {
+        "pausedState": seen.paused_state,
+        **seen.counts(),
+        "at": _iso(overview.at),
+        "allPausedSince": _iso(overview.all_paused_since),
+        "slots": {"taken": taken, "all": slots},
+        "unrecorded": overview.unrecorded,
+        "oldestWaiting": None if overview.oldest is None else _job(overview.oldest),
+        "running": [_job(job) for job in overview.running],
+        "held": [_job(job) for job in overview.held],
+        "queues": [
+            {
+                "name": queue.name,
+                "waiting": queue.waiting,
+                "pausedSince": _iso(queue.paused_since),
+                "workers": [worker.name for worker in seen.workers if queue.name in queues_of(worker)],
+            }
+            for queue in overview.queues
+        ],
+        "workers": [_worker(worker) for worker in seen.workers],
+        "server": {"where": seen.where, **seen.server.model_dump(mode="json"), "durable": seen.server.durable},
+    }
+
+
+def _job(job: JobSeen) -> dict[str, Any]:
+    return job.model_dump(mode="json")
+
+
+def _worker(worker: WorkerSeen) -> dict[str, Any]:
+    fields = worker.fields
+    return {
+        "name": worker.name,
+        "queues": queues_of(worker),
+        "slots": _told(worker, "slots"),
+        "running": _told(worker, "running"),
+        "tickAgeS": tick_age_s(worker),
+        "seenAgeS": round(worker.age_ms / 1000),
+        "engine": fields.get("engine"),
+    }
+
+
+def tick_age_s(worker: WorkerSeen) -> int:
+    """Seconds since the worker's consumer last proved that it hears."""
+    return _told(worker, "heardS") + round(worker.age_ms / 1000)
+
+
+def _told(worker: WorkerSeen, name: str) -> int:
+    # One of another version may describe itself otherwise.
+    text = worker.fields.get(name, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def queues_of(worker: WorkerSeen) -> list[str]:
+    return [name for name in worker.fields.get("queues", "").split(",") if name]
+
+
+def _iso(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

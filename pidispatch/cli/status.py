@@ -1,0 +1,103 @@
+"""`pi-dispatch status`: what runs, what waits, what is held and why, and who is there to take it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+from rich.console import Console, Group
+
+from pidispatch.cli.at_queue import AtQueue, at_queue
+from pidispatch.cli.snapshot import Snapshot, as_document
+from pidispatch.cli.status_view import rendered
+from pidispatch.cli.view import QuietConsole, error_console, note
+from pidispatch.cli.wait import Pause, signalled
+from pidispatch.server.client import check_server
+from pidispatch.values.errors import DispatchError, InfraError
+
+#: Jobs that run, and jobs that are held, which are shown one by one.
+SHOWN: Final = 20
+#: The same for `--json`.
+LISTED: Final = 1_000
+#: Seconds between two looks of `--watch`.
+EVERY_S: Final = 1.0
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --watch one a line.")
+@click.option("--watch", is_flag=True, help="Look again every second, until Ctrl-C.")
+def status(as_json: bool, watch: bool) -> int:
+    """Show the queue: what runs, what waits, what is held, why and until when, and which workers are there.
+
+    Only the server's variables are read, so that it works while any other setting is broken. Exit code 1: the server
+    does not run, or does not answer.
+    """
+    with at_queue() as queue:
+        if not watch:
+            _print(QuietConsole(), look(queue, LISTED if as_json else SHOWN), as_json=as_json)
+            return 0
+        with signalled() as pause:
+            if as_json:
+                _lines(queue, pause)
+            else:
+                _watch(queue, pause)
+    return 0
+
+
+def look(queue: AtQueue, most: int) -> Snapshot:
+    """The queue as it stands now. Raises `InfraError`."""
+    return Snapshot(
+        where=queue.where,
+        server=check_server(queue.server.client, queue.server.address),
+        overview=queue.store.overview(most),
+        workers=queue.store.workers(),
+    )
+
+
+def _print(console: Console, seen: Snapshot, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(as_document(seen), indent=2))
+    else:
+        console.print(rendered(seen, console))
+
+
+def _lines(queue: AtQueue, pause: Pause) -> None:
+    """One line a look. A server that is away is told on standard error, once, and looked for again."""
+    for seen, fault in _looks(queue, LISTED, pause):
+        if seen is not None:
+            click.echo(json.dumps(as_document(seen), separators=(",", ":")))
+        elif fault is not None:
+            note(error_console(), fault)
+
+
+def _watch(queue: AtQueue, pause: Pause) -> None:
+    from rich.live import Live
+
+    console = QuietConsole()
+    if not console.is_terminal:
+        for seen, fault in _looks(queue, SHOWN, pause):
+            console.print("" if seen is None else rendered(seen, console))
+            if fault is not None:
+                note(error_console(), fault)
+        return
+    shown: Any = Group()
+    with Live(shown, console=console, auto_refresh=False, transient=False, vertical_overflow="crop") as live:
+        for seen, fault in _looks(queue, SHOWN, pause):
+            shown = shown if seen is None else rendered(seen, console)
+            live.update(shown if fault is None else Group(shown, fault), refresh=True)
+
+
+def _looks(queue: AtQueue, most: int, pause: Pause) -> Iterator[tuple[Snapshot | None, str | None]]:
+    """One look after the other until somebody ends it: what is seen, or why nothing is, which is told once."""
+    away = False
+    while True:
+        try:
+            yield look(queue, most), None
+            away = False
+        except DispatchError as error:
+            if not isinstance(error, InfraError):
+                raise
+            yield None, None if away else error.message
+            away = True
+        if pause(EVERY_S):
+            return

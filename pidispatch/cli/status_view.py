@@ -1,0 +1,149 @@
+"""The queue at one moment, for a person."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from pidispatch.cli.snapshot import Snapshot, queues_of, tick_age_s
+from pidispatch.cli.table import PIPE_COLUMNS, table_of
+from pidispatch.config.text import printable
+from pidispatch.jobs.overview import Overview
+from pidispatch.jobs.rows import WorkerSeen
+from pidispatch.values.limits import Limits
+
+_STATES: Final = {"running": "open", "paused": "PAUSED", "part-paused": "PART PAUSED"}
+_WARN: Final = "bold yellow"
+
+
+def rendered(seen: Snapshot, console: Console) -> RenderableType:
+    """What a person sees, made for `console`."""
+
+    def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> RenderableType:
+        cells = [[Text(printable(cell)) for cell in row] for row in rows]
+        return table_of(console, header, cells, cut=("LABEL", "QUEUES", "WORKERS"))
+
+    if not console.is_terminal:
+        console.width = PIPE_COLUMNS
+    parts: list[RenderableType] = [*_facts(seen), *_warnings(seen)]
+    overview = seen.overview
+    if overview.queues:
+        parts += ["", table(("QUEUE", "WAITING", "STATE", "WORKERS"), _queue_rows(seen))]
+    if seen.workers:
+        parts += ["", table(("WORKER", "SLOTS", "LAST TICK", "LAST SEEN", "QUEUES"), _worker_rows(seen.workers))]
+    if overview.running:
+        parts += ["", table(("RUNNING", *_RUNNING), _running_rows(overview))]
+        parts += _more(overview.active - len(overview.running))
+    if overview.held:
+        parts += ["", table(("HELD", *_HELD), _held_rows(overview))]
+        parts += _more(overview.deferred - len(overview.held))
+    return Group(*parts)
+
+
+_RUNNING: Final = ("WORKER", "ATTEMPT", "SINCE", "TURNS", "TOKENS", "LABEL")
+_HELD: Final = ("WHY", "ATTEMPT", "UNTIL", "QUEUE", "LABEL")
+
+
+def _facts(seen: Snapshot) -> Iterator[Text]:
+    facts, counts = seen.server, seen.counts()
+    taken, slots = seen.slots()
+    jobs = ", ".join(f"{counts[name]:,} {word}" for name, word in _WORDS.items() if counts[name] or name in _ALWAYS)
+    yield _fact("server", f"{seen.where}: {facts.product} {printable(facts.version)}, up {_span(facts.uptime_s)}")
+    yield _fact("queues", _STATES[seen.paused_state], _WARN if seen.paused else "")
+    yield _fact("jobs", jobs)
+    yield _fact("slots", f"{taken} of {slots} taken")
+    if (oldest := seen.overview.oldest) is not None:
+        waits = _span((seen.overview.at - oldest.created).total_seconds())
+        yield _fact("oldest", f"{printable(oldest.job_id)} ({printable(oldest.label)}), handed in {waits} ago")
+    if seen.overview.unrecorded:
+        yield _fact("records", f"{seen.overview.unrecorded:,} still to be written by a worker")
+
+
+_WORDS: Final = {
+    "active": "running",
+    "waiting": "waiting",
+    "paused": "in paused queues",
+    "delayed": "held",
+    "failed": "failed lately",
+}
+_ALWAYS: Final = ("active", "waiting", "delayed")
+
+
+def _fact(name: str, value: str, style: str = "") -> Text:
+    return Text.assemble(f"{name:<12}", (value, style))
+
+
+def _warnings(seen: Snapshot) -> Iterator[Text]:
+    """What somebody should do something about."""
+    if seen.paused:
+        yield Text("no job starts in a paused queue: pi-dispatch resume takes it back", style=_WARN)
+    if not seen.workers:
+        yield Text("no worker is running: start one with: pi-dispatch worker", style=_WARN)
+    for worker in seen.workers:
+        if tick_age_s(worker) > Limits().deaf_s and not seen.paused:
+            text = f"worker {printable(worker.name)} has heard nothing for {_span(tick_age_s(worker))}; see its log"
+            yield Text(text, style=_WARN)
+    if not seen.server.durable:
+        text = "the server does not keep all it is told: set appendonly yes and maxmemory-policy noeviction"
+        yield Text(text, style=_WARN)
+
+
+def _queue_rows(seen: Snapshot) -> Iterator[tuple[str, ...]]:
+    for queue in seen.overview.queues:
+        since = seen.overview.all_paused_since or queue.paused_since
+        paused = "open" if since is None else f"PAUSED since {_clock(since)}"
+        workers = [worker.name for worker in seen.workers if queue.name in queues_of(worker)]
+        yield queue.name, f"{queue.waiting:,}", paused, ", ".join(workers) or "none"
+
+
+def _worker_rows(workers: Iterable[WorkerSeen]) -> Iterator[tuple[str, ...]]:
+    for worker in workers:
+        slots = f"{worker.fields.get('running', '0')}/{worker.fields.get('slots', '0')}"
+        ages = f"{_span(tick_age_s(worker))} ago", f"{_span(worker.age_ms / 1000)} ago"
+        yield worker.name, slots, *ages, ", ".join(queues_of(worker))
+
+
+def _running_rows(overview: Overview) -> Iterator[tuple[str, ...]]:
+    for job in overview.running:
+        since = "-" if job.since is None else f"{_span((overview.at - job.since).total_seconds())}"
+        yield (
+            job.job_id,
+            job.worker or "-",
+            f"{job.attempt}/{job.max_attempts}",
+            since,
+            _number(job.turns),
+            _number(job.tokens),
+            job.label,
+        )
+
+
+def _held_rows(overview: Overview) -> Iterator[tuple[str, ...]]:
+    for job in overview.held:
+        until = "-" if job.until is None else f"{_clock(job.until)} (in {_span(_seconds(job.until - overview.at))})"
+        yield job.job_id, job.why or "-", f"{job.attempt}/{job.max_attempts}", until, job.queue, job.label
+
+
+def _more(count: int) -> list[RenderableType]:
+    return [Text(f"and {count:,} more")] if count > 0 else []
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _clock(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+def _seconds(span: timedelta) -> float:
+    return max(0.0, span.total_seconds())
+
+
+def _span(seconds: float) -> str:
+    """A duration by its largest unit: `12 s`, `4 min`, `3 h`, `2 d`."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, int(seconds))} s"
