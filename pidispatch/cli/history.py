@@ -1,5 +1,6 @@
 """What the verbs that look back share: where the records lie, which run is meant, and how a value is written."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -10,7 +11,9 @@ from rich.console import Console
 from pidispatch.cli.view import note
 from pidispatch.config.settings import load_settings
 from pidispatch.config.text import printable
-from pidispatch.runs.records import History, RecordStore
+from pidispatch.runs.index_look import Listing, Wanted, look
+from pidispatch.runs.recordfile import Unreadable
+from pidispatch.runs.records import RecordStore
 from pidispatch.values.record import RunRecord
 
 #: Colours of the three outcomes.
@@ -28,11 +31,20 @@ def open_store() -> RecordStore:
     return RecordStore(load_settings().logs_dir)
 
 
-def tell_unreadable(console: Console, store: RecordStore, history: History) -> None:
+def chosen(store: RecordStore, wanted: Wanted, limit: int | None, console: Console) -> Listing:
+    """The runs that are wanted; what was in the way of finding them is told. Raises `InfraError`."""
+    found = look(load_settings().state_dir, store, wanted, limit)
+    if found.note is not None:
+        note(console, printable(found.note))
+    tell_unreadable(console, store, found.unreadable)
+    return found
+
+
+def tell_unreadable(console: Console, store: RecordStore, unreadable: Sequence[Unreadable]) -> None:
     """Name the files that hold no record."""
-    for found in history.unreadable[:_NAMED]:
+    for found in unreadable[:_NAMED]:
         note(console, f"{printable(found.file)} in {printable(str(store.folder))} {printable(found.why)}; left out")
-    if (more := len(history.unreadable) - _NAMED) > 0:
+    if (more := len(unreadable) - _NAMED) > 0:
         note(console, f"{more} more files there hold no record; left out")
 
 
@@ -42,9 +54,7 @@ def the_run(store: RecordStore, asked: str, console: Console) -> RunRecord:
         raise click.UsageError("JOBID is empty; pi-dispatch runs lists the ids")
     if record := store.find(asked):
         return record
-    history = store.all()
-    tell_unreadable(console, store, history)
-    found = [record for record in history.records if record.job_id.startswith(asked)]
+    found = chosen(store, Wanted(beginning=asked), None, console).records
     if not found:
         raise click.ClickException(
             f"no record of a run {printable(asked)!r} lies in {printable(str(store.folder))} (PI_LOGS_DIR). "

@@ -17,6 +17,7 @@ from pidispatch.cli.options import POSITIVE_INT, Strict
 from pidispatch.cli.view import QuietConsole, error_console, note
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.text import printable
+from pidispatch.runs.index_look import Listing, Wanted
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
 
@@ -77,51 +78,49 @@ def _one_of(value: str, known: Iterable[str], what: str, else_: str) -> str:
 @click.option("--outcome", type=Strict("outcome", _outcome), metavar="O", help="completed, policy or failed.")
 @click.option("--reason", metavar="TOKEN", help="One reason; docs/reference/reasons.md has them.")
 @click.option("--limit", type=POSITIVE_INT, help=f"Most runs to show. Default: {DEFAULT_ROWS}.")
+@click.option("--reindex", is_flag=True, help="Make the index of the runs anew from their files, and list nothing.")
 def runs(
-    as_json: bool, since_: timedelta | datetime | None, outcome: str | None, reason: str | None, limit: int | None
+    as_json: bool,
+    since_: timedelta | datetime | None,
+    outcome: str | None,
+    reason: str | None,
+    limit: int | None,
+    reindex: bool,
 ) -> int:
     """List the runs on record, newest first. Times are in UTC."""
     store, notes = view.open_store(), error_console()
-    history = store.all()
-    view.tell_unreadable(notes, store, history)
-    _check_reason(reason, history.records)
+    if reindex:
+        if as_json or since_ or outcome or reason or limit:
+            raise click.UsageError("--reindex reads all records and lists none: write it alone")
+        # Imported here: a list needs neither a progress bar nor what writes.
+        from pidispatch.cli.reindex import rebuild
+
+        return rebuild(store, notes)
     floor = SystemClock().now() - since_ if isinstance(since_, timedelta) else since_
-    chosen = select(history.records, floor, outcome, reason or None)
-    shown = chosen[: limit or (None if as_json else DEFAULT_ROWS)]
+    rows = limit or (None if as_json else DEFAULT_ROWS)
+    found = view.chosen(store, Wanted(floor, outcome, reason or None), rows, notes)
+    _check_reason(reason, found)
     if as_json:
-        click.echo(json.dumps([record.model_dump(mode="json") for record in shown], indent=2))
-    elif shown:
-        show_table(QuietConsole(), shown)
-    if not chosen:
-        none = "no run on record is like that" if history.records else "no runs yet"
+        click.echo(json.dumps([record.model_dump(mode="json") for record in found.records], indent=2))
+    elif found.records:
+        show_table(QuietConsole(), found.records)
+    if not found.total:
+        none = "no run on record is like that" if found.any else "no runs yet"
         note(notes, f"{none}; looked in {printable(str(store.folder))}")
-    elif len(shown) < len(chosen):
-        note(notes, f"{len(chosen) - len(shown)} more; all of them: --limit {len(chosen)}")
+    elif len(found.records) < found.total:
+        note(notes, f"{found.total - len(found.records)} more; all of them: --limit {found.total}")
     return 0
 
 
-def _check_reason(reason: str | None, records: Iterable[RunRecord]) -> None:
-    if not reason:
+def _check_reason(reason: str | None, found: Listing) -> None:
+    if not reason or found.total:
         return
-    there = {record.reason for record in records if record.reason}
     # A record of a later version can carry one that this version does not declare.
+    there = found.reasons
     try:
         _one_of(reason, {*Reason, *there}, "reason", f"On record here: {', '.join(sorted(there)) or 'none'}")
     except ValueError as error:
         raise click.BadParameter(printable(f"{reason!r} {error}"), param_hint="'--reason'") from None
-
-
-def select(
-    records: Iterable[RunRecord], floor: datetime | None, outcome: str | None, reason: str | None
-) -> list[RunRecord]:
-    """The records that ended at `floor` or later, so and for this reason; `None` asks for nothing."""
-    return [
-        record
-        for record in records
-        if (outcome is None or record.outcome == outcome)
-        and (reason is None or record.reason == reason)
-        and (floor is None or ((ended := record.ended_at or record.started_at) is not None and ended >= floor))
-    ]
 
 
 def show_table(console: Console, records: Iterable[RunRecord]) -> None:

@@ -5,48 +5,32 @@ Where they lie, their mode and their keys are told on docs/reference/record.md.
 
 import contextlib
 import errno
-import json
 import os
 import stat
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 from pidispatch.config.log import log
 from pidispatch.config.private import private_folder
 from pidispatch.config.text import printable
+from pidispatch.runs.recordfile import Unreadable, open_regular, read_record, stamp_of
 from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
 from pidispatch.workspace.atomic import TEMPORARY, write_atomically
 from pidispatch.workspace.jobdir import sanitise
 
-#: Bytes of a record file that are read; one of ours is a hundredth of it.
-MAX_RECORD_BYTES: Final = 1024 * 1024
 _VARIABLE = "PI_LOGS_DIR"
 _DAY_S = 86_400
 _PROBE = b"\n" * 4096
-_MAX_FLOAT = Decimal(sys.float_info.max)
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: What a key that another version does not write stands for.
-_ABSENT: Final = {
-    **{str(field.alias): None for field in RunRecord.model_fields.values() if field.is_required()},
-    "attempt": 1,
-}
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A file that is named like a record and holds none."""
-
-    file: str
-    #: In words that continue a sentence beginning with its name.
-    why: str
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+#: A record and the name of its file.
+Found = tuple[str, RunRecord]
 
 
 @dataclass(frozen=True)
@@ -78,10 +62,6 @@ def merged(standing: RunRecord | None, record: RunRecord) -> RunRecord:
     return standing.model_copy(update=more)
 
 
-class _NoRecord(Exception):
-    """Carries why a file holds no record."""
-
-
 def following(standing: RunRecord | None, record: RunRecord) -> RunRecord:
     """The record of an attempt that has ended here, of whose job `standing` is kept.
 
@@ -95,11 +75,23 @@ def following(standing: RunRecord | None, record: RunRecord) -> RunRecord:
     return record.model_copy(update={"attempt": standing.attempt + 1, "attempts": standing.as_earlier})
 
 
-class RecordStore:
-    """The records of `folder` and the kept output beside them. Nothing is touched before a method is called."""
+class Index(Protocol):
+    """What is told of files of records that were written or removed."""
 
-    def __init__(self, folder: Path) -> None:
+    def refresh(self, names: Collection[str]) -> None:
+        """Read the files of these names anew. Never raises."""
+        ...
+
+
+class RecordStore:
+    """The records of `folder` and the kept output beside them. Nothing is touched before a method is called.
+
+    `index`: hears of every file that this store puts or removes, right after it.
+    """
+
+    def __init__(self, folder: Path, index: Index | None = None) -> None:
         self.folder = folder
+        self._index = index
 
     def record_path(self, job_id: str) -> Path:
         """Where the record of a job lies; the id stands unchanged in the record alone."""
@@ -143,6 +135,7 @@ class RecordStore:
                 f"with {_VARIABLE}",
                 "record-unwritable",
             ) from None
+        self._tell((path.name,))
         return path
 
     def add(self, record: RunRecord) -> RunRecord:
@@ -161,30 +154,48 @@ class RecordStore:
         better = rule(standing, record)
         if better != standing:
             self.write(better)
+        else:
+            # Whoever wrote it may have been killed before the index heard of it.
+            self._tell((self.record_path(record.job_id).name,))
         return better
+
+    def _tell(self, names: Collection[str]) -> None:
+        if self._index is not None and names:
+            self._index.refresh(names)
 
     def find(self, job_id: str) -> RunRecord | None:
         """The record of exactly this job; `None` where there is none that can be read."""
-        try:
-            record = _read(self.record_path(job_id))
-        except _NoRecord:
-            return None
+        record = read_record(self.record_path(job_id))
         # Two ids can share a file name.
-        return record if record.job_id == job_id else None
+        return record if isinstance(record, RunRecord) and record.job_id == job_id else None
 
     def all(self) -> History:
         """Every record. A file that holds none is told and stops no other. Raises `InfraError`."""
-        records: list[RunRecord] = []
-        unreadable: list[Unreadable] = []
-        for name in sorted(self._names()):
-            try:
-                records.append(_read(self.folder / name))
-            except _NoRecord as error:
-                unreadable.append(Unreadable(name, str(error)))
-        records.sort(key=_end, reverse=True)
-        return History(tuple(records), tuple(unreadable))
+        found, unreadable = self.read_each(self.names())
+        return History(newest_first(found), tuple(unreadable))
 
-    def _names(self) -> list[str]:
+    def read_each(self, names: Iterable[str]) -> tuple[list[Found], list[Unreadable]]:
+        """What the files of these names hold; one that is gone is left out."""
+        found: list[Found] = []
+        unreadable: list[Unreadable] = []
+        for name in sorted(names):
+            held = self.read(name)
+            if isinstance(held, RunRecord):
+                found.append((name, held))
+            elif held is not None:
+                unreadable.append(held)
+        return found, unreadable
+
+    def read(self, name: str) -> RunRecord | Unreadable | None:
+        """What the file of this name holds; `None` where it is gone."""
+        return read_record(self.folder / name)
+
+    def stamp(self, name: str) -> str | None:
+        """What changes with whatever is put in the place of the file of this name; `None` where it is gone."""
+        return stamp_of(self.folder / name)
+
+    def names(self) -> list[str]:
+        """The names of all files that are named like a record, in no order. Raises `InfraError`."""
         try:
             return [name for name in os.listdir(self.folder) if name.endswith(".json")]
         except FileNotFoundError:
@@ -200,7 +211,7 @@ class RecordStore:
         """The kept output of a job, to be read; `None` where none was kept. Raises `InfraError`."""
         path = self.log_path(job_id)
         try:
-            return _opened(path)
+            return open_regular(path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -219,9 +230,12 @@ class RecordStore:
         except OSError as error:
             _skipped(error)
             return
+        gone = []
         for entry in found:
-            if stays := _days(entry.name, days):
-                _reap(entry, now.timestamp() - stays * _DAY_S)
+            stays = _days(entry.name, days)
+            if stays and _reap(entry, now.timestamp() - stays * _DAY_S) and entry.name.endswith(".json"):
+                gone.append(entry.name)
+        self._tell(gone)
 
 
 def _days(name: str, days: int) -> int:
@@ -231,20 +245,22 @@ def _days(name: str, days: int) -> int:
     return days if name.endswith((".json", ".log")) else 0
 
 
-def _reap(entry: os.DirEntry[str], before: float) -> None:
+def _reap(entry: os.DirEntry[str], before: float) -> bool:
+    """Remove what is older; whether it is removed."""
     try:
         facts = entry.stat(follow_symlinks=False)
         if not stat.S_ISREG(facts.st_mode) or facts.st_mtime >= before:
-            return
+            return False
         os.unlink(entry.path)
     except FileNotFoundError:
         # Another sweep was here first.
-        return
+        return False
     except OSError as error:
         _skipped(error)
-        return
+        return False
     with contextlib.suppress(OSError, ValueError):
         log().info("reaped_log", file=printable(entry.name))
+    return True
 
 
 def _skipped(error: OSError) -> None:
@@ -256,59 +272,17 @@ def _stem(job_id: str) -> str:
     return sanitise(job_id) or "unknown-job"
 
 
-def _end(record: RunRecord) -> float:
-    instant = record.ended_at or record.started_at
-    return instant.timestamp() if instant else float("-inf")
+def microseconds(instant: datetime | None) -> int | None:
+    """Microseconds since 1970 began in UTC."""
+    return None if instant is None else (instant - _EPOCH) // _MICROSECOND
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A regular file, open; a link is not followed and a pipe not waited for. Raises `OSError`."""
-    handle = os.open(path, _OPEN)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError("not a regular file")
-    return open(handle, "rb")
+def newest_first(found: Iterable[Found]) -> tuple[RunRecord, ...]:
+    """By the end, else the start; those without either last, and those of one instant by the names of their files."""
+    ordered = sorted(sorted(found, key=lambda one: one[0]), key=lambda one: _instant(one[1]), reverse=True)
+    return tuple(record for _, record in ordered)
 
 
-def _read(path: Path) -> RunRecord:
-    """The record in a file. Raises `_NoRecord`, whatever the file holds."""
-    try:
-        with _opened(path) as file:
-            # A read of the whole bound would cost its memory for each small file.
-            data = file.read(min(os.fstat(file.fileno()).st_size, MAX_RECORD_BYTES) + 1)
-    except (OSError, ValueError) as error:
-        raise _NoRecord(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > MAX_RECORD_BYTES:
-        raise _NoRecord(f"is larger than the {MAX_RECORD_BYTES} bytes of a run record")
-    try:
-        return _parsed(data)
-    except (ValueError, ArithmeticError, RecursionError):
-        raise _NoRecord("does not hold a run record, or not a whole one") from None
-
-
-def _parsed(data: bytes) -> RunRecord:
-    document = json.loads(data, parse_float=_number, parse_constant=_refuse)
-    if not isinstance(document, dict):
-        raise ValueError("not an object")
-    # Keys of other versions are left out at every depth, and keys of this one that they lack are filled in.
-    record = RunRecord.model_validate({**_ABSENT, **document}, extra="ignore")
-    instants = {name: _utc(getattr(record, name)) for name in ("started_at", "ended_at")}
-    return record.model_copy(update=instants)
-
-
-def _utc(instant: datetime | None) -> datetime | None:
-    if instant is None:
-        return None
-    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
-
-
-def _number(text: str) -> Decimal:
-    number = Decimal(text)
-    # Past this a number is no measure of anything, and its digits written out could fill the memory.
-    if not number.is_finite() or number.copy_abs() > _MAX_FLOAT:
-        raise ValueError("out of range")
-    return number
-
-
-def _refuse(name: str) -> Decimal:
-    raise ValueError(f"{name} is no JSON number")
+def _instant(record: RunRecord) -> tuple[bool, int]:
+    instant = microseconds(record.ended_at or record.started_at)
+    return (instant is not None, instant or 0)

@@ -15,6 +15,7 @@ from pidispatch.config.host import host_name
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.runs.classify import classify_left
+from pidispatch.runs.index import RecordIndex
 from pidispatch.runs.note import AttemptNote, EndNote, read_end, read_note, write_end
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.clock import Clock
@@ -89,9 +90,14 @@ class Swept:
     unsettled: dict[str, str] = field(default_factory=dict)
 
 
-def remove_old(settings: Settings, clock: Clock) -> None:
-    """Remove records, kept output and kept versions of git files that are older than their retention. Never raises."""
-    RecordStore(settings.logs_dir).sweep(clock.now(), settings.log_retention_days)
+def remove_old(settings: Settings, clock: Clock, index: RecordIndex | None = None) -> None:
+    """Remove records, kept output and kept versions of git files that are older than their retention. Never raises.
+
+    `index` loses the rows of what is removed, and whatever else in it is not as the files say is set right.
+    """
+    RecordStore(settings.logs_dir, index).sweep(clock.now(), settings.log_retention_days)
+    if index is not None:
+        index.clear_up()
     remove_old_kept(settings.jobs_dir, clock.now(), settings.log_retention_days)
 
 

@@ -1,5 +1,9 @@
 """The record of a delivery, written after the end is stored and before its ticket is acknowledged.
 
+First the file, then the index of the files, which its store tells of it, then the word to the job store that it is
+written. Killed in between, the job store has no such word and a sweep does both again; a fault of the index stops
+neither.
+
 Called by Celery's signals, which log what a handler raises and go on. What is not written here stays marked in the
 store, and a sweep writes it.
 """

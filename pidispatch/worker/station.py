@@ -24,6 +24,7 @@ from pidispatch.jobs.rows import JobState, Ticket
 from pidispatch.jobs.store import JobStore
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.events import tell_end
+from pidispatch.runs.index import RecordIndex
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.sweep import remove_old
 from pidispatch.server.client import warn_unless_durable
@@ -74,7 +75,7 @@ class Station:
         """Join the server, take the place at the engine, clear up, begin. Raises `ConfigError` and `InfraError`."""
         try:
             self._assemble()
-            remove_old(self._settings, SystemClock())
+            remove_old(self._settings, SystemClock(), self._index)
             # Before anything is consumed: what runs under our label has no owner.
             self.seat.sit_down()
             self.pauses.look()
@@ -92,7 +93,9 @@ class Station:
         warn_unless_durable(self.server.facts)
         self.store = JobStore(self.server.client, settings.key_prefix, limits)
         self.deployment = join_deployment(self.store, settings.state_dir)
-        self._records = RecordStore(settings.logs_dir)
+        self._index = RecordIndex(settings.state_dir, settings.logs_dir)
+        self._open.callback(self._index.close)
+        self._records = RecordStore(settings.logs_dir, self._index)
         self.record = Recorder(self.store, self._records)
         self.sweeper = Sweeper(self.store, self.publish, self.record)
         say = self._output.say if self._output is not None else unheard
@@ -140,7 +143,7 @@ class Station:
             Ticker("beat", limits.worker_seen_s / 3, self.beat),
         ]
         if hours := settings.sweep_interval_hours:
-            self._tickers.append(Ticker("retention", hours * 3600, lambda: remove_old(settings, clock)))
+            self._tickers.append(Ticker("retention", hours * 3600, lambda: remove_old(settings, clock, self._index)))
 
     def slot_limit(self) -> int:
         """Jobs that may run on this machine at the same time."""

@@ -18,6 +18,8 @@ from pidispatch.box.engine import Engine
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.rows import Acquired, JobState
 from pidispatch.jobs.store import JobStore
+from pidispatch.runs.index import index_path
+from pidispatch.runs.records import RecordStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
 from pidispatch.values.errors import ConfigError, InfraError
@@ -31,6 +33,8 @@ from pidispatch.worker.ticker import Ticker
 from pidispatch.workspace.locks import engine_lock
 from tests.support.ends import job_of
 from tests.support.server import OwnServer
+from tests.unit.runs.history import record
+from tests.unit.runs.indexed import rows_in
 
 PASSWORD = "a-marked-password-of-24-characters"
 LIMITS = Limits(sweep_rest_s=0)
@@ -123,6 +127,20 @@ def test_from_its_opening_to_its_end(place: Place, engine_id: str, logs: Logs) -
     assert station_of(place.app) is None
     with closing(connect(Address.of(place.settings))) as client:
         assert JobStore(client, place.settings.key_prefix, LIMITS).workers() == ()
+
+
+def test_its_index_has_the_records_that_were_there_and_those_it_makes(place: Place) -> None:
+    logs = place.settings.logs_dir
+    RecordStore(logs).prepare()
+    RecordStore(logs).write(record("old"))
+    station = place.opened()
+    assert [row["file"] for row in rows_in(index_path(place.settings.state_dir))["files"]] == ["old.json"]
+    assert station.record(record("new")) is True
+    rows = rows_in(index_path(place.settings.state_dir))
+    assert [row["file"] for row in rows["files"]] == ["new.json", "old.json"]
+    station.close()
+    # What was open is one file again.
+    assert sorted(path.name for path in place.settings.state_dir.glob("index.sqlite*")) == ["index.sqlite"]
 
 
 @pytest.mark.parametrize(

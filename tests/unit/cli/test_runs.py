@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,20 +14,24 @@ import pytest
 from rich.console import Console
 
 from pidispatch.cli.main import _run
-from pidispatch.cli.runs import COLUMNS, select, show_table, since
+from pidispatch.cli.runs import COLUMNS, show_table, since
+from pidispatch.runs.index_look import Wanted
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
 from tests.unit.runs.history import NOW, record
+from tests.unit.runs.indexed import Indexed
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
-    store = RecordStore(tmp_path / "logs")
-    store.prepare()
-    monkeypatch.setenv("PI_LOGS_DIR", str(store.folder))
+@pytest.fixture(params=[False, True], ids=["without", "indexed"])
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[RecordStore]:
+    """Records as they were kept before there was an index, and with one: nobody can tell by the list."""
+    place = Indexed(tmp_path)
+    monkeypatch.setenv("PI_LOGS_DIR", str(place.store.folder))
+    monkeypatch.setenv("PI_STATE_DIR", str(place.state))
     monkeypatch.setenv("NO_COLOR", "1")
-    return store
+    yield place.store if request.param else place.unheard
+    place.index.close()
 
 
 def listed(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:
@@ -209,8 +214,8 @@ def test_since() -> None:
 
 def test_a_run_without_an_end_counts_from_its_start() -> None:
     begun, never = record("a", ended_at=None), record("b", ended_at=None, started_at=None)
-    assert select([begun, never], NOW, None, None) == [begun]
-    assert select([begun, never], NOW + timedelta(seconds=1), None, None) == []
+    assert [one for one in (begun, never) if Wanted(floor=NOW).admits(one)] == [begun]
+    assert not Wanted(floor=NOW + timedelta(seconds=1)).admits(begun)
 
 
 def test_broken_files_are_named_beside_the_list(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:

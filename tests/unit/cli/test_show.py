@@ -1,6 +1,7 @@
 """The verb `show`: all that is on record of one run, found by its id or the beginning of it."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,15 +16,18 @@ from pidispatch.values.reason import Reason, RunnerReason
 from pidispatch.values.record import SessionUse
 from pidispatch.values.usage import Context
 from tests.unit.runs.history import NOW, record
+from tests.unit.runs.indexed import Indexed
 from tests.unit.values.test_record import TELEMETRY
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
-    store = RecordStore(tmp_path / "logs")
-    store.prepare()
-    monkeypatch.setenv("PI_LOGS_DIR", str(store.folder))
-    return store
+@pytest.fixture(params=[False, True], ids=["without", "indexed"])
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[RecordStore]:
+    """Records without and with an index, by which the beginnings of ids are looked for."""
+    place = Indexed(tmp_path)
+    monkeypatch.setenv("PI_LOGS_DIR", str(place.store.folder))
+    monkeypatch.setenv("PI_STATE_DIR", str(place.state))
+    yield place.store if request.param else place.unheard
+    place.index.close()
 
 
 def shown(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str], str]:
@@ -140,6 +144,8 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_one_runs(
     code, facts, err = shown("local-2", capsys=capsys)
     assert (code, facts["job"], err) == (0, "local-2", "")
     assert shown("local-12", capsys=capsys)[1]["job"] == "local-12"
+    store.write(record("other-3"))
+    assert shown("oth", capsys=capsys)[1]["job"] == "other-3"
     assert shown("local-1", capsys=capsys)[1]["job"] == "local-1"
     code, facts, err = shown("local-", capsys=capsys)
     assert (code, facts) == (1, {})

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from pidispatch.runs.records import MAX_RECORD_BYTES, RecordStore
+from pidispatch.runs.recordfile import MAX_RECORD_BYTES
+from pidispatch.runs.records import RecordStore
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job

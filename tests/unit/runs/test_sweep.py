@@ -1,6 +1,7 @@
 """What a start makes of broken-off attempts where it needs no engine, or gets none."""
 
 import os
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from pidispatch.workspace.jobdir import JobDir, make_job_dir, release_job_dir
 from pidispatch.workspace.locks import hold_folder
 from tests.support.clock import FakeClock
 from tests.support.repository import make_repository
+from tests.unit.runs.history import record
+from tests.unit.runs.indexed import Indexed
 from tests.unit.runs.place import note_of
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -120,6 +123,23 @@ def test_a_start_removes_records_and_kept_versions_that_are_old(host: Host) -> N
             os.utime(aged, (old, old))
     remove_old(host.settings, FakeClock(NOW))
     assert not any((host.path / name).exists() for name in names)
+
+
+def test_what_is_old_leaves_the_index_and_what_it_missed_comes_in(host: Host) -> None:
+    place = Indexed(host.path)
+    settings = host.settings.model_copy(update={"state_dir": place.state, "logs_dir": place.store.folder})
+    with closing(place.index):
+        for job in ("a", "b"):
+            place.store.write(record(job))
+        place.unheard.write(record("c"))
+        for job, days in (("a", 31), ("b", 29), ("c", 29)):
+            when = NOW.timestamp() - days * 86400
+            os.utime(place.store.record_path(job), (when, when))
+
+        remove_old(settings, FakeClock(NOW), place.index)
+
+        assert [row["file"] for row in place.rows()["files"]] == ["b.json", "c.json"]
+        assert place.rows() == place.said()
 
 
 def ended(code: int, tail: str = "", *, cut_off: bool = False, aborted: AbortReason | None = None) -> EndNote:
