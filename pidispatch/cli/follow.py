@@ -3,13 +3,14 @@
 What the store says decides; where the server does not answer, the record on the disk alone does.
 """
 
-import select
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from typing import Final, TextIO
 
 from pidispatch.cli import history
 from pidispatch.cli.logs import PIECE, Printer, not_kept
+from pidispatch.cli.streams import reader_is_gone
 from pidispatch.cli.view import Live, error_console, note
 from pidispatch.cli.wait import POLL_S, Narrator, Pause, signalled
 from pidispatch.config.text import printable
@@ -18,6 +19,7 @@ from pidispatch.jobs.store import JobStore
 from pidispatch.runs.records import RecordStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
+from pidispatch.server.embedded import Embedded
 from pidispatch.server.use import load_server_settings
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
@@ -37,7 +39,10 @@ def follow_job(records: RecordStore, job_id: str) -> int:
     settings = load_server_settings()
     with closing(connect(Address.of(settings))) as client, signalled() as pause:
         store = JobStore(client, settings.key_prefix, Limits())
-        follower = Follower(store, records, Live(console, None), sys.stdout, pause)
+        own = Embedded(settings.state_dir) if settings.valkey_url is None else None
+        follower = Follower(
+            store, records, Live(console, None), sys.stdout, pause, lambda: own is None or own.look().lives
+        )
         if not follower.knows(job_id):
             job_id = history.the_run(records, job_id, console).job_id
         try:
@@ -47,14 +52,29 @@ def follow_job(records: RecordStore, job_id: str) -> int:
             return 0
     if ended:
         return 0
-    note(console, "no longer following. The job goes on; cancel it with: pi-dispatch cancel " + printable(job_id))
+    note(
+        console,
+        "no longer following. If the job runs it goes on; cancel it with: pi-dispatch cancel " + printable(job_id),
+    )
     return _DETACHED
 
 
 class Follower:
-    """Follows jobs; `pause` waits so many seconds, and says whether the one who waits is to go."""
+    """Follows jobs; `pause` waits so many seconds, and says whether the one who waits is to go.
 
-    def __init__(self, store: JobStore, records: RecordStore, live: Live, target: TextIO, pause: Pause) -> None:
+    `served`: whether there may be a server, though it does not answer. Without one no worker runs.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        records: RecordStore,
+        live: Live,
+        target: TextIO,
+        pause: Pause,
+        served: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._served = served
         self._store = store
         self._records = records
         self._live = live
@@ -93,7 +113,7 @@ class Follower:
             if ended:
                 break
             self._warn(job_id, row)
-            if _reader_is_gone(self._target):
+            if reader_is_gone(self._target):
                 return True
             if self._pause(POLL_S):
                 self._printer.end()
@@ -123,7 +143,7 @@ class Follower:
             self._narrator.see(row, self._store.record_of(row), None)
             return row.state.terminal
         # A store that answers and does not know the job never will.
-        return not self._away or self._records.find(job_id) is not None
+        return not self._away or self._records.find(job_id) is not None or not self._served()
 
     def _drain(self, job_id: str, row: Row | None) -> None:
         """Print what has come since the last look."""
@@ -167,15 +187,3 @@ class Follower:
                 f"{printable(job_id)} runs, and its output is not kept in {printable(str(self._records.folder))}: its "
                 "worker keeps it with PI_CAPTURE_JOB_LOGS=1, on its own machine"
             )
-
-
-def _reader_is_gone(target: TextIO) -> bool:
-    """Whether nobody reads what is printed any more, which no write may tell for long."""
-    try:
-        descriptor = target.fileno()
-    except (OSError, ValueError):
-        # A buffer in memory.
-        return False
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

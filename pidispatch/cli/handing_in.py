@@ -27,13 +27,26 @@ from pidispatch.worker.belonging import join_deployment
 _DETACHED: Final = 1
 #: Attempts at a job where the surroundings fail.
 ATTEMPTS: Final = 2
+#: What is said of a job that is there already.
+KNOWN: Final = (
+    "the same folder, flow, task and model were asked for within this minute: this is that job, with the options it "
+    "was given then"
+)
 
 
 class HandIn:
     """One job, from the server on. Its one use is `run`, or `__call__` with a pause of the caller's."""
 
     def __init__(
-        self, job: Job, queue: str, settings: Settings, server: Server, notes: Console, *, as_json: bool
+        self,
+        job: Job,
+        queue: str,
+        settings: Settings,
+        server: Server,
+        notes: Console,
+        *,
+        as_json: bool,
+        known: str = KNOWN,
     ) -> None:
         self._job = job
         self._queue = queue
@@ -41,6 +54,7 @@ class HandIn:
         self._server = server
         self._notes = notes
         self._as_json = as_json
+        self._known = known
         self._limits = Limits()
         self._store = JobStore(server.client, settings.key_prefix, self._limits)
         self._shown = say_server(server, settings.state_dir)
@@ -116,10 +130,7 @@ class HandIn:
             click.echo(json.dumps(submitted_document(submitted, self._job.id, queue, self._shown), indent=2))
         self._note(f"job {submitted.job_id} in {printable(str(self._job.folder))}; queue {queue} of {self._shown}")
         if submitted.status != "submitted":
-            self._note(
-                "the same folder, flow, task and model were asked for within this minute: this is that job, with the "
-                "options it was given then"
-            )
+            self._note(self._known)
         for text in warnings(self._job, self._settings):
             self._note(text)
         # The job is accepted, whatever becomes of advice.

@@ -9,7 +9,9 @@ import click
 
 from pidispatch.cli.at_queue import AtQueue, at_queue
 from pidispatch.cli.options import Strict
+from pidispatch.cli.view import error_console, note
 from pidispatch.jobs.pausing import EVERY
+from pidispatch.values.errors import InfraError
 
 _QUEUE: Final = re.compile(r"pi-jobs(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
 
@@ -34,11 +36,13 @@ def pause(queues: tuple[str, ...], as_json: bool) -> int:
     variables are read.
     """
     with at_queue() as queue:
+        known = _known(queue)
         queue.store.pause(queues or [EVERY])
-        active = queue.store.overview(0).active
-        running = f"{_jobs(active)} on; pi-dispatch cancel JOBID ends one" if active else "No job runs"
+        for name in queues:
+            if known is not None and name not in known:
+                note(error_console(), f"note: no job and no worker has used {name} so far; is it spelt so?")
         where = "any queue" if not queues else ", ".join(queues)
-        _tell(queue, "paused", f": no new job starts in {where} of {queue.where}. {running}", as_json=as_json)
+        _tell(queue, "paused", f": no new job starts in {where} of {queue.where}", as_json=as_json, running=True)
     return 0
 
 
@@ -57,8 +61,7 @@ def resume(queues: tuple[str, ...], as_json: bool) -> int:
         gone = queue.store.resume(queues or paused)
         names = ", ".join(queues)
         if gone:
-            rest = f": jobs start again in {names or 'every queue'} of {queue.where}"
-            _tell(queue, "resumed", rest, as_json=as_json)
+            _tell(queue, "resumed", f": jobs start again in {names or 'every queue'} of {queue.where}", as_json=as_json)
         else:
             what = f"none of {names}" if queues else "nothing"
             _tell(queue, what, f" was paused at {queue.where}; jobs start as before", as_json=as_json, count=False)
@@ -82,12 +85,29 @@ def state(queues: Collection[str], paused: Collection[str]) -> str:
     return "part-paused" if paused else "running"
 
 
-def _jobs(count: int) -> str:
-    return "1 job runs" if count == 1 else f"{count} jobs run"
+def _known(queue: AtQueue) -> set[str] | None:
+    """The queues that a job or a worker has used; `None` where that cannot be told."""
+    try:
+        used = {one.name for one in queue.store.overview(0).queues}
+        return used | {name for worker in queue.store.workers() for name in worker.queues}
+    except InfraError:
+        return None
 
 
-def _tell(queue: AtQueue, what: str, rest: str, *, as_json: bool, count: bool = True) -> None:
-    """Print what was done, with the number of queues behind the first word where there is more than one."""
-    queues = [one.name for one in queue.store.overview(0).queues]
+def _tell(queue: AtQueue, what: str, rest: str, *, as_json: bool, count: bool = True, running: bool = False) -> None:
+    """Print what was done, which stands whatever the server answers now."""
+    try:
+        seen = queue.store.overview(0)
+        queues, paused = [one.name for one in seen.queues], queue.store.paused()
+        jobs = _running(seen.active)
+    except InfraError as error:
+        queues, paused, jobs = [], {}, f"How it stands now is not known: {error.message}"
     text = f"{what}{f' [{len(queues)} queues]' if count and len(queues) > 1 else ''}{rest}"
-    click.echo(json.dumps(told_document(queues, queue.store.paused(queues), text), indent=2) if as_json else text)
+    text += f". {jobs}" if running else ""
+    click.echo(json.dumps(told_document(queues, paused, text), indent=2) if as_json else text)
+
+
+def _running(count: int) -> str:
+    if count == 0:
+        return "No job runs"
+    return f"{'1 job runs' if count == 1 else f'{count} jobs run'} on; pi-dispatch cancel JOBID ends one"

@@ -1,5 +1,7 @@
 """`pi-dispatch retry`: a job that did not complete is handed in once more, as a job of its own."""
 
+import itertools
+import json
 import os
 from typing import Final
 
@@ -7,9 +9,8 @@ import click
 
 from pidispatch.cli.completion import complete_failed_jobs
 from pidispatch.cli.handing_in import HandIn
-from pidispatch.cli.run import check
+from pidispatch.cli.run import check, refusal_document
 from pidispatch.cli.view import error_console, note
-from pidispatch.config.clock import SystemClock
 from pidispatch.config.log import configure_log
 from pidispatch.config.settings import load_settings, refuse_unserved_bounds
 from pidispatch.config.text import printable
@@ -17,11 +18,13 @@ from pidispatch.jobs.ids import retry_id
 from pidispatch.jobs.rows import JobState, Row
 from pidispatch.jobs.store import JobStore
 from pidispatch.server.use import use_server
+from pidispatch.values.errors import DispatchError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 
 #: What a retry costs, whatever the first one did.
 _PAYS: Final = "it is a run of its own: it counts and is paid for anew"
+_KNOWN: Final = "the job is repeated already, and that has not ended: this is that job"
 
 
 @click.command()
@@ -42,13 +45,20 @@ def retry(job_id: str, force: bool, wait: bool, as_json: bool) -> int:
     settings = load_settings()
     notes = error_console()
     with use_server(settings) as server:
-        row = ended_row(JobStore(server.client, settings.key_prefix, Limits()), job_id)
-        job = again(row, force=force)
-        # Where the folder is another machine's, its worker is the one who looks.
-        if job.folder.is_dir():
-            check(job, Limits())
+        store = JobStore(server.client, settings.key_prefix, Limits())
+        row = ended_row(store, job_id)
+        job = again(store, row, force=force)
+        try:
+            # Where the folder is another machine's, its worker is the one who looks.
+            if job.folder.is_dir():
+                check(job, Limits())
+        except DispatchError as error:
+            if as_json:
+                click.echo(json.dumps(refusal_document(job, error), indent=2))
+            raise
         note(notes, f"note: {job.id} repeats {printable(job_id)}; {_PAYS}")
-        return HandIn(job, row.queue, settings, server, notes, as_json=as_json).run(wait=wait)
+        handing = HandIn(job, row.queue, settings, server, notes, as_json=as_json, known=_KNOWN)
+        return handing.run(wait=wait)
 
 
 def ended_row(store: JobStore, job_id: str) -> Row:
@@ -73,12 +83,21 @@ def ended_row(store: JobStore, job_id: str) -> Row:
     return row
 
 
-def again(row: Row, *, force: bool) -> Job:
-    """The job that repeats that of `row`. Raises `InfraError` where this version does not read it."""
+def again(store: JobStore, row: Row, *, force: bool) -> Job:
+    """The job that repeats that of `row`: the one that is under way already, else the next.
+
+    Raises `click.ClickException` where a repetition completed, and `InfraError` where this version reads no such job.
+    """
     job = row.job
-    update = {
-        "id": retry_id(job.id, SystemClock().now()),
-        "retry_of": job.id,
-        "allow_dirty": job.allow_dirty or force,
-    }
-    return job.model_copy(update=update)
+    for number in itertools.count(1):
+        before = store.row(retry_id(job.id, number))
+        if before is not None and before.state is JobState.COMPLETED and before.reason is None:
+            raise click.ClickException(
+                f"job {printable(job.id)} was repeated already, and {before.id} completed; nothing was changed. To "
+                "have the same done again, hand it in anew with: pi-dispatch run"
+            )
+        if before is None or not before.state.terminal:
+            # Two who ask at the same time come to the same number, and the store makes one job of it.
+            update = {"id": retry_id(job.id, number), "retry_of": job.id, "allow_dirty": job.allow_dirty or force}
+            return job.model_copy(update=update)
+    raise AssertionError("there is always a next number")

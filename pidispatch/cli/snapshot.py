@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pidispatch.cli.pause import state
 from pidispatch.jobs.overview import JobSeen, Overview
 from pidispatch.jobs.pausing import EVERY
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.server.client import ServerFacts
+
+#: Digits of a number that a worker tells of itself.
+_DIGITS: Final = 9
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def as_document(seen: Snapshot) -> dict[str, Any]:
                 "name": queue.name,
                 "waiting": queue.waiting,
                 "pausedSince": _iso(queue.paused_since),
-                "workers": [worker.name for worker in seen.workers if queue.name in queues_of(worker)],
+                "workers": [worker.name for worker in seen.workers if queue.name in worker.queues],
             }
             for queue in overview.queues
         ],
@@ -85,7 +88,7 @@ def _worker(worker: WorkerSeen) -> dict[str, Any]:
     fields = worker.fields
     return {
         "name": worker.name,
-        "queues": queues_of(worker),
+        "queues": worker.queues,
         "slots": _told(worker, "slots"),
         "running": _told(worker, "running"),
         "tickAgeS": tick_age_s(worker),
@@ -102,11 +105,7 @@ def tick_age_s(worker: WorkerSeen) -> int:
 def _told(worker: WorkerSeen, name: str) -> int:
     # One of another version may describe itself otherwise.
     text = worker.fields.get(name, "")
-    return int(text) if text.isdecimal() else 0
-
-
-def queues_of(worker: WorkerSeen) -> list[str]:
-    return [name for name in worker.fields.get("queues", "").split(",") if name]
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
 
 
 def _iso(instant: datetime | None) -> str | None:

@@ -1,19 +1,23 @@
 """`pi-dispatch status`: what runs, what waits, what is held and why, and who is there to take it."""
 
 import json
+import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import click
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
 
 from pidispatch.cli.at_queue import AtQueue, at_queue
 from pidispatch.cli.snapshot import Snapshot, as_document
 from pidispatch.cli.status_view import rendered
+from pidispatch.cli.streams import reader_is_gone
 from pidispatch.cli.view import QuietConsole, error_console, note
 from pidispatch.cli.wait import Pause, signalled
+from pidispatch.config.text import printable
 from pidispatch.server.client import check_server
-from pidispatch.values.errors import DispatchError, InfraError
+from pidispatch.values.errors import InfraError
 
 #: Jobs that run, and jobs that are held, which are shown one by one.
 SHOWN: Final = 20
@@ -63,41 +67,44 @@ def _print(console: Console, seen: Snapshot, *, as_json: bool) -> None:
 
 def _lines(queue: AtQueue, pause: Pause) -> None:
     """One line a look. A server that is away is told on standard error, once, and looked for again."""
+    told = None
     for seen, fault in _looks(queue, LISTED, pause):
         if seen is not None:
             click.echo(json.dumps(as_document(seen), separators=(",", ":")))
-        elif fault is not None:
-            note(error_console(), fault)
+        told = _note_once(fault, told)
 
 
 def _watch(queue: AtQueue, pause: Pause) -> None:
     from rich.live import Live
 
-    console = QuietConsole()
+    console, told = QuietConsole(), None
     if not console.is_terminal:
         for seen, fault in _looks(queue, SHOWN, pause):
-            console.print("" if seen is None else rendered(seen, console))
-            if fault is not None:
-                note(error_console(), fault)
+            if seen is not None:
+                console.print(rendered(seen, console))
+                console.print()
+            told = _note_once(fault, told)
         return
-    shown: Any = Group()
-    with Live(shown, console=console, auto_refresh=False, transient=False, vertical_overflow="crop") as live:
+    shown: RenderableType = Group()
+    with Live(shown, console=console, auto_refresh=False, vertical_overflow="crop") as live:
         for seen, fault in _looks(queue, SHOWN, pause):
             shown = shown if seen is None else rendered(seen, console)
-            live.update(shown if fault is None else Group(shown, fault), refresh=True)
+            # What is shown of a server that is away is what it said last.
+            live.update(shown if fault is None else Group(Text(printable(fault), "bold yellow"), shown), refresh=True)
+
+
+def _note_once(fault: str | None, told: str | None) -> str | None:
+    if fault is not None and fault != told:
+        note(error_console(), fault)
+    return fault
 
 
 def _looks(queue: AtQueue, most: int, pause: Pause) -> Iterator[tuple[Snapshot | None, str | None]]:
-    """One look after the other until somebody ends it: what is seen, or why nothing is, which is told once."""
-    away = False
+    """One look after the other, or why there is none, until somebody ends it or nobody reads any more."""
     while True:
         try:
             yield look(queue, most), None
-            away = False
-        except DispatchError as error:
-            if not isinstance(error, InfraError):
-                raise
-            yield None, None if away else error.message
-            away = True
-        if pause(EVERY_S):
+        except InfraError as error:
+            yield None, error.message
+        if reader_is_gone(sys.stdout) or pause(EVERY_S):
             return

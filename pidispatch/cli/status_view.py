@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from pidispatch.cli.snapshot import Snapshot, queues_of, tick_age_s
+from pidispatch.cli.snapshot import Snapshot, tick_age_s
 from pidispatch.cli.table import PIPE_COLUMNS, table_of
 from pidispatch.config.text import printable
 from pidispatch.jobs.overview import Overview
@@ -94,7 +94,7 @@ def _queue_rows(seen: Snapshot) -> Iterator[tuple[str, ...]]:
     for queue in seen.overview.queues:
         since = seen.overview.all_paused_since or queue.paused_since
         paused = "open" if since is None else f"PAUSED since {_clock(since)}"
-        workers = [worker.name for worker in seen.workers if queue.name in queues_of(worker)]
+        workers = [worker.name for worker in seen.workers if queue.name in worker.queues]
         yield queue.name, f"{queue.waiting:,}", paused, ", ".join(workers) or "none"
 
 
@@ -102,7 +102,7 @@ def _worker_rows(workers: Iterable[WorkerSeen]) -> Iterator[tuple[str, ...]]:
     for worker in workers:
         slots = f"{worker.fields.get('running', '0')}/{worker.fields.get('slots', '0')}"
         ages = f"{_span(tick_age_s(worker))} ago", f"{_span(worker.age_ms / 1000)} ago"
-        yield worker.name, slots, *ages, ", ".join(queues_of(worker))
+        yield worker.name, slots, *ages, ", ".join(worker.queues)
 
 
 def _running_rows(overview: Overview) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import io
 import os
+import select
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -74,3 +75,15 @@ def lost_output() -> OSError | None:
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     lost = raw.lost if isinstance(raw, _Forgiving) else None
     return None if isinstance(lost, BrokenPipeError) else lost
+
+
+def reader_is_gone(target: TextIO) -> bool:
+    """Whether nobody reads what is printed any more, which no write may tell for long."""
+    try:
+        descriptor = target.fileno()
+    except (OSError, ValueError):
+        # A buffer in memory.
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -33,6 +33,7 @@ Pause = Callable[[float], bool]
 _WHY: Final = {
     Why.HOST_BUSY.value: "all job slots of the machine are taken",
     Why.SCOPE_BUSY.value: "another job works in the same folder",
+    Why.PAUSED.value: "its queue is paused, until: pi-dispatch resume",
     Why.STOPPED.value: "its worker stopped before anything was spent",
 }
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

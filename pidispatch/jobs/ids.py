@@ -36,9 +36,9 @@ def chain_id(parent: str, flow: str | None, task: str | None) -> str:
     return f"chain-{_digest([parent, flow or '', task or ''])}"
 
 
-def retry_id(job_id: str, now: datetime) -> str:
-    """The id of a job that repeats another one; asked for again within one minute (UTC) it is the same job."""
-    return f"retry-{_digest([job_id, _minute(now)])}"
+def retry_id(job_id: str, number: int) -> str:
+    """The id of the `number`th job that repeats another one."""
+    return f"retry-{_digest([job_id, str(number)])}"
 
 
 def cron_id(on_id: str, epoch_ms: int) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pidispatch.jobs.calls import Calls
 from pidispatch.jobs.keys import ACTIVE, DUE, FAILED_JOBS, JOB, PAUSED, PROGRESS, QUEUED, QUEUES, UNRECORDED
-from pidispatch.jobs.pausing import EVERY, instant
+from pidispatch.jobs.pausing import EVERY, instant, since
 from pidispatch.values.base import Value
 
 #: What is asked of the row of a job that is shown.
@@ -82,7 +82,7 @@ class Overviews(Calls):
         waiting = [jobs[one] for one in first if one in jobs]
         return Overview(
             at=instant(now[0] * 1000 + now[1] // 1000),
-            all_paused_since=None if everything is None else instant(everything),
+            all_paused_since=since(everything),
             queues=queues,
             active=active,
             running=tuple(jobs[one] for one in running if one in jobs),
@@ -118,7 +118,7 @@ class Overviews(Calls):
                 name=name,
                 waiting=waiting,
                 first=first[0] if first else None,
-                paused_since=None if paused is None else instant(paused),
+                paused_since=since(paused),
             )
             for name, waiting, first, paused in zip(names, told, told, told, strict=False)
         )
@@ -130,11 +130,19 @@ class Overviews(Calls):
                 asked.hmget(self._key(PROGRESS, job_id), ("turns", "tokens"))
             told = iter(self._ask(asked.execute))
         found = zip(job_ids, told, told, strict=False)
-        # A job may end between two questions.
-        return {job_id: _job(job_id, row, progress) for job_id, row, progress in found if row[0] is not None}
+        seen = {job_id: _job(job_id, row, progress) for job_id, row, progress in found}
+        return {job_id: job for job_id, job in seen.items() if job is not None}
 
 
-def _job(job_id: str, row: list[Any], progress: list[Any]) -> JobSeen:
+def _job(job_id: str, row: list[Any], progress: list[Any]) -> JobSeen | None:
+    """A job by its row; `None` for one that ended between two questions, and where the row cannot be read."""
+    try:
+        return _read(job_id, row, progress)
+    except ValueError:
+        return None
+
+
+def _read(job_id: str, row: list[Any], progress: list[Any]) -> JobSeen:
     label, queue, attempt, max_attempts, created, owner, acquired, spend, due, why = row
     turns, tokens = progress if owner is not None else (None, None)
     return JobSeen(

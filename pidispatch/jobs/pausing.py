@@ -13,6 +13,7 @@ from pidispatch.jobs.keys import PAUSED, QUEUES
 
 #: In the place of a queue's name: all of them, also those that come later.
 EVERY: Final = "*"
+_LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
 class Pausing(Calls):
@@ -22,10 +23,10 @@ class Pausing(Calls):
         """Start no job of `queues` from now on. One that is paused already keeps its instant. Raises `InfraError`."""
         asked = list(queues)
         seconds, micros = self._ask(lambda: _time(self._client))
-        since = seconds * 1000 + micros // 1000
+        now = seconds * 1000 + micros // 1000
         with self._client.pipeline(transaction=True) as all_of_it:
             for queue in asked:
-                all_of_it.set(self._key(PAUSED, queue), since, nx=True)
+                all_of_it.set(self._key(PAUSED, queue), now, nx=True)
                 if queue != EVERY:
                     # So that it is looked for, and seen.
                     all_of_it.sadd(self._key(QUEUES), queue)
@@ -48,12 +49,24 @@ class Pausing(Calls):
         known = self._ask(lambda: self._client.smembers(self._key(QUEUES)))
         names = sorted({EVERY, *queues, *(str(name) for name in known)})
         found = self._ask(lambda: self._client.mget([self._key(PAUSED, name) for name in names]))
-        return {name: instant(since) for name, since in zip(names, found, strict=True) if since is not None}
+        told = {name: since(text) for name, text in zip(names, found, strict=True)}
+        return {name: instant for name, instant in told.items() if instant is not None}
 
 
 def instant(milliseconds: Any) -> datetime:
-    """An instant of the server's clock."""
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+    """An instant of the server's clock. Raises `ValueError` for what is none."""
+    try:
+        return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+    except (TypeError, OverflowError, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
+def since(text: Any) -> datetime | None:
+    """Since when a queue is paused, by what its key holds. Whatever that is, a key that is there pauses."""
+    try:
+        return None if text is None else instant(text)
+    except ValueError:
+        return _LONG_AGO
 
 
 def _time(client: Any) -> tuple[int, int]:

@@ -175,6 +175,11 @@ class WorkerSeen(Value):
     #: Milliseconds since it did, by the server's clock.
     age_ms: int
 
+    @property
+    def queues(self) -> list[str]:
+        """The queues that it takes from."""
+        return [name for name in self.fields.get("queues", "").split(",") if name]
+
 
 def unreadable(job_id: str) -> str:
     """What is said of a row that holds no job."""

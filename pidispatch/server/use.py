@@ -1,11 +1,12 @@
 """Which server is used, and for how long: the one of `VALKEY_URL`, else our own. Never another that happens to run."""
 
-import threading
-from collections.abc import Iterator
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import redis
 
@@ -13,12 +14,17 @@ from pidispatch.config.settings import load_only
 from pidispatch.server.address import Address, ServerSettings
 from pidispatch.server.client import ServerFacts, check_server, connect
 from pidispatch.server.embedded import Embedded
+from pidispatch.server.hurry import GivenUp, within
 from pidispatch.values.errors import InfraError
+
+T = TypeVar("T")
 
 #: All that a verb must know to reach the server; it works while any other variable is malformed.
 SERVER_VARIABLES: Final = ("VALKEY_URL", "VALKEY_PASSWORD", "PI_STATE_DIR", "PI_KEY_PREFIX")
 #: Seconds for which one who is in a hurry waits for a server: a verb is to have ended within three.
-HURRY_S: Final = 2.2
+HURRY_S: Final = 1.8
+#: Seconds for which such a one tries to leave our own server in good order.
+_LEAVE_S: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,35 +77,29 @@ def find_server(settings: ServerSettings, *, hurry: bool = False) -> Iterator[Se
 def _server(settings: ServerSettings, *, start: bool, hurry: bool = False) -> Iterator[Server]:
     address = Address.of(settings)
     own = Embedded(settings.state_dir) if settings.valkey_url is None else None
+    until = time.monotonic() + HURRY_S if hurry else None
     if own is not None:
-        own.join(start=start)
+        _hurried(until, partial(own.join, start=start), address, own)
     try:
         with closing(connect(address)) as client:
-            yield Server(address, client, _hurried(client, address) if hurry else check_server(client, address), own)
+            yield Server(address, client, _hurried(until, partial(check_server, client, address), address, own), own)
     finally:
         if own is not None:
-            own.leave()
+            # One who is given up is no user any more once the program has ended.
+            with contextlib.suppress(GivenUp):
+                within(_LEAVE_S if hurry else None, own.leave)
 
 
-def _hurried(client: redis.Redis, address: Address) -> ServerFacts:
-    """What the server says within `HURRY_S`. Each of a name's look-up, connection and answers has bounds of its own."""
-    told: SimpleQueue[ServerFacts | Exception] = SimpleQueue()
-
-    def ask() -> None:
-        try:
-            told.put(check_server(client, address))
-        except Exception as error:
-            told.put(error)
-
-    # Left behind where it hangs: nothing waits for it at the end of the program.
-    threading.Thread(target=ask, name="pi-hurry", daemon=True).start()
+def _hurried(until: float | None, act: Callable[[], T], address: Address, own: Embedded | None) -> T:
+    """What `act` returns, until that instant. Raises `InfraError` (cause `server-unreachable`) after it."""
     try:
-        answer = told.get(timeout=HURRY_S)
-    except Empty:
+        return within(None if until is None else until - time.monotonic(), act)
+    except GivenUp:
+        remedy = "see that it runs and that VALKEY_URL names it"
+        if own is not None:
+            remedy = (
+                "it hangs, or the program that is about to start or end it; its log: server/server.log in PI_STATE_DIR"
+            )
         raise InfraError(
-            f"{address.shown} does not answer within {HURRY_S} s: see that it runs and that VALKEY_URL names it",
-            "server-unreachable",
+            f"{address.shown} does not answer within {HURRY_S:g} s: {remedy}", "server-unreachable"
         ) from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer

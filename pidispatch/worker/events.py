@@ -3,6 +3,7 @@
 https://docs.celeryq.dev/en/stable/userguide/monitoring.html#task-events
 """
 
+from collections import deque
 from threading import Lock
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ from celery.events.dispatcher import EventDispatcher
 
 _RECEIVED: Final = "task-received"
 _RETRIED: Final = "task-retried"
+#: Events that wait for a server which is away; beyond them the oldest are forgotten.
+_KEPT: Final = 10_000
 
 
 class JobEvents(EventDispatcher):
@@ -19,7 +22,12 @@ class JobEvents(EventDispatcher):
     mutex: Lock
     producer: Any
     _group_buffer: dict[str, list[dict[str, Any]]]
+    _outbound_buffer: deque[tuple[Any, str, Exception]]
     _publish: Any
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._outbound_buffer = deque(maxlen=_KEPT)
 
     def send(self, type: str, *arguments: Any, **fields: Any) -> None:
         """Send an event. A ticket that is held for later is told as one, however often it is fetched anew."""
@@ -38,10 +46,13 @@ class JobEvents(EventDispatcher):
         Celery 5.6 empties its list once it is published, and so loses what a thread puts there meanwhile: most often
         that a job has started (https://github.com/celery/celery/issues/10434).
         """
-        super().flush(errors, groups=False)
-        if not groups:
-            return
         with self.mutex:
+            # Celery forgets what cannot be published once more, too.
+            for _ in range(len(self._outbound_buffer) if errors else 0):
+                event, routing_key, _fault = self._outbound_buffer.popleft()
+                self._publish(event, self.producer, routing_key)
+            if not groups:
+                return
             for group, waiting in list(self._group_buffer.items()):
                 if events := waiting[:]:
                     self._publish(events, self.producer, f"{group}.multi")

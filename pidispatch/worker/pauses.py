@@ -5,10 +5,14 @@ of in the hands of workers that put them to sleep again and again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pidispatch.config.log import log
 from pidispatch.jobs.pausing import EVERY
+
+#: In the place of queues that are all paused. Nothing ever lies in it: a connection on which nothing is asked for long
+#: is closed by some servers, and everything that is held would be given back.
+NOTHING: Final = "nothing"
 
 
 class Pauses:
@@ -42,8 +46,8 @@ class OpenQueues:
         self._pauses = pauses
 
     def consume(self, count: int) -> list[str]:
-        """The next queues to fetch from, `count` at most."""
-        return [queue for queue in self._cycle.consume(count) if not self._pauses.holds(queue)]
+        """The next queues to fetch from, `count` at most; never none."""
+        return [queue for queue in self._cycle.consume(count) if not self._pauses.holds(queue)] or [NOTHING]
 
     def update(self, queues: Iterable[str]) -> None:
         """The channel's queues have changed."""

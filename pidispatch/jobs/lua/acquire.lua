@@ -13,7 +13,7 @@ else
   if ends and ends + 0 > now and redis.call('EXISTS', lock(id)) == 1 then return {'active'} end
   wake(id, queue)
   -- Here and not before: from the moment a pause stands, no ticket that was under way starts a job.
-  if redis.call('EXISTS', key('queue:paused:' .. queue), key('queue:paused:*')) > 0 then
+  if redis.call('EXISTS', key('queue:paused:' .. queue), key('queue:paused:' .. '*')) > 0 then
     local slept = put_to_sleep(id, bounds.paused, 'paused')
     return {'paused', slept[2], slept[4], queue, found[5]}
   end

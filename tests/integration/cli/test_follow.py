@@ -283,7 +283,7 @@ def test_ctrl_c_ends_the_verb_with_1_and_leaves_the_job(bench: Bench, capsys: py
     user.join()
     captured = capsys.readouterr()
     assert (code, captured.out) == (1, "one\n")
-    assert f"no longer following. The job goes on; cancel it with: pi-dispatch cancel {JOB}" in captured.err
+    assert f"no longer following. If the job runs it goes on; cancel it with: pi-dispatch cancel {JOB}" in captured.err
     assert signal.getsignal(signal.SIGINT) is before
     assert bench.state() is JobState.ACTIVE
 

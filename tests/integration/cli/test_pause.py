@@ -1,6 +1,7 @@
 """The kill switch as an operator uses it, with nothing but the server in order."""
 
 import json
+import re
 
 import pytest
 
@@ -94,3 +95,41 @@ def test_a_store_of_a_later_version_is_left_alone(bench: Bench, capsys: pytest.C
         client.set("pi:schema", "99")
     for verb in ("pause", "resume", "status"):
         assert "is written in format 99" in said(capsys, verb, code=2)
+
+
+def test_a_queue_that_nobody_has_used_is_paused_with_a_doubt(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.store.beat("build-1", {"queues": f"pi-jobs,{OTHER}"})
+    assert _run(["pause", OTHER, "pi-jobs@biuld-1"]) == 0
+    err = capsys.readouterr().err
+    assert err == "note: no job and no worker has used pi-jobs@biuld-1 so far; is it spelt so?\n"
+    assert set(bench.store.paused()) == {OTHER, "pi-jobs@biuld-1"}
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "value"),
+    [
+        ("pi:job:local-1", "createdAt", None),
+        ("pi:job:local-1", "createdAt", "9" * 18),
+        ("pi:job:local-1", "attempt", "1.5"),
+        ("pi:worker:w", "slots", "9" * 5_000),
+    ],
+)
+def test_what_another_program_wrote_keeps_no_switch_from_working(
+    bench: Bench, capsys: pytest.CaptureFixture[str], key: str, field: str, value: str | None
+) -> None:
+    bench.submit()
+    bench.store.beat("w", {"queues": "pi-jobs", "slots": 3})
+    with bench.server.client() as client:
+        client.hdel(key, field) if value is None else client.hset(key, field, value)
+    assert said(capsys, "pause").startswith("paused: ")
+    assert re.search(r"^queues +PAUSED$", said(capsys, "status"), re.MULTILINE)
+    assert said(capsys, "resume").startswith("resumed: ")
+    assert bench.store.paused() == {}
+
+
+def test_a_pause_whose_instant_cannot_be_read_is_a_pause(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    with bench.server.client() as client:
+        client.set("pi:queue:paused:*", "since last week")
+    assert json.loads(said(capsys, "status", "--json"))["pausedState"] == "paused"
+    assert said(capsys, "resume").startswith("resumed: ")
+    assert bench.store.paused() == {}

@@ -56,12 +56,34 @@ def test_what_did_not_complete_is_handed_in_again_as_a_job_of_its_own(bench: Ben
     assert record.retry_of == "local-1"
 
 
-def test_within_a_minute_it_is_one_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_it_is_repeated_it_is_not_repeated_again(bench: Bench) -> None:
     ended(bench, BROKEN)
-    first, second = retried(bench, "--json").document, retried(bench, "--json").document
-    # The minute may turn between the two.
-    assert (second["status"], second["jobId"]) in {("duplicate", first["jobId"]), ("submitted", second["jobId"])}
-    assert first["status"] == "submitted"
+    first = retried(bench, "--json").document
+    second = retried(bench, "--json")
+    assert (first["status"], second.document["status"]) == ("submitted", "duplicate")
+    assert second.document["jobId"] == first["jobId"]
+    assert "the job is repeated already, and that has not ended: this is that job" in second.err
+    bench.take(first["jobId"])
+    assert retried(bench, "--json").document["status"] == "duplicate"
+
+
+def test_once_a_repetition_has_failed_another_one_can_be_asked_for(bench: Bench) -> None:
+    ended(bench, BROKEN)
+    first = retried(bench).out.strip()
+    for _ in range(2):
+        bench.end(bench.take(first), BROKEN)
+    second = retried(bench).out.strip()
+    assert second not in (first, "")
+    assert bench.row(second).job.retry_of == "local-1"
+
+
+def test_once_a_repetition_has_completed_nothing_is_repeated(bench: Bench) -> None:
+    ended(bench, BROKEN)
+    first = retried(bench).out.strip()
+    bench.end(bench.take(first), Completed())
+    ran = retried(bench)
+    assert (ran.code, ran.out) == (1, "")
+    assert f"job local-1 was repeated already, and {first} completed" in ran.err
 
 
 def test_one_that_was_cancelled_while_it_waited(bench: Bench) -> None:
@@ -70,7 +92,7 @@ def test_one_that_was_cancelled_while_it_waited(bench: Bench) -> None:
     assert retried(bench).code == 0
 
 
-def test_its_second_failure_names_the_first_job_again(bench: Bench) -> None:
+def test_a_repetition_can_be_repeated_by_its_own_id(bench: Bench) -> None:
     ended(bench, BROKEN)
     second = retried(bench).out.strip()
     for _ in range(2):
@@ -107,9 +129,9 @@ def test_one_that_nobody_knows(bench: Bench) -> None:
 def test_a_folder_with_changes_is_refused_unless_it_is_forced(bench: Bench) -> None:
     ended(bench, BROKEN)
     (bench.repository.path / "left.txt").write_text("by the first run")
-    ran = retried(bench)
+    ran = retried(bench, "--json")
     assert ran.code == 2
-    assert "left.txt" in ran.err or "uncommitted" in ran.err
+    assert (ran.document["status"], ran.document["cause"]) == ("refused", "dirty-tree")
     forced = retried(bench, "--force")
     assert forced.code == 0, forced.err
     assert bench.row(forced.out.strip()).job.allow_dirty
