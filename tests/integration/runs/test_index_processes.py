@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,10 +130,20 @@ def test_a_writer_that_finds_the_index_broken_begins_one_for_all(place: Indexed)
         for process in busy:
             assert process.stdout is not None
             said = json.loads(process.stdout.readline())
-            until(lambda said=said, process=process: json.loads(process.stdout.readline()) > said + 45, "more records")
+            until(_more_than(process, said + 45), "more records")
     finally:
         for process in busy:
             process.kill()
             end(process)
     place.index.clear_up()
     assert place.rows() == place.said()
+
+
+def _more_than(process: "subprocess.Popen[str]", count: int) -> Callable[[], bool]:
+    """Whether the next that the process says is more."""
+
+    def looked() -> bool:
+        assert process.stdout is not None
+        return int(json.loads(process.stdout.readline())) > count
+
+    return looked

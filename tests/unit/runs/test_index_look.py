@@ -40,7 +40,12 @@ def test_only_what_is_shown_is_read(place: Indexed, monkeypatch: pytest.MonkeyPa
         place.store.write(record(f"job-{number:02}", ended_at=NOW - timedelta(minutes=number)))
     read: list[str] = []
     reading = RecordStore.read
-    monkeypatch.setattr(RecordStore, "read", lambda store, name: (read.append(name), reading(store, name))[1])
+
+    def noted(store: RecordStore, name: str) -> object:
+        read.append(name)
+        return reading(store, name)
+
+    monkeypatch.setattr(RecordStore, "read", noted)
     found = look(place.state, place.store, Wanted(), 3)
     assert read == ["job-00.json", "job-01.json", "job-02.json"]
     assert (found.total, found.any, found.unreadable, found.note) == (30, True, (), None)
@@ -188,7 +193,8 @@ def test_reasons_are_told_where_nothing_is_found(place: Indexed) -> None:
     place.unheard.write(record("c", outcome="policy", reason="runner-policy"))
     place.store.record_path("b").unlink()
     found = look(place.state, place.store, Wanted(reason="x"))
-    assert (found.reasons, found.any) == ({"infra", "runner-policy"}, True)
+    assert found.reasons == {"infra", "runner-policy"}
+    assert found.any
     # Nor is one sought for that no table can hold.
     assert look(place.state, place.store, Wanted(reason="\ud800")).total == 0
 
@@ -217,7 +223,7 @@ def test_a_list_is_answered_by_its_own_order_alone(place: Indexed, wanted: Wante
     with closing(sqlite3.connect(place.path)) as connection:
         queries: list[str] = []
         patched = pytest.MonkeyPatch()
-        patched.setattr(index_file.sqlite3, "connect", _traced(sqlite3.connect, queries))
+        patched.setattr(sqlite3, "connect", _traced(sqlite3.connect, queries))
         look(place.state, place.store, wanted)
         patched.undo()
         [listed] = [query for query in queries if "ORDER BY" in query]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pidispatch.runs.index_rows import crc, is_text, micros, rows_of, sums, whole
+from pidispatch.runs.index_rows import Row, crc, is_text, micros, rows_of, sums, whole
 from pidispatch.runs.index_schema import attempts, usage
 from pidispatch.values.record import RunRecord
 from pidispatch.values.usage import Context
@@ -60,7 +60,13 @@ def two_attempts() -> RunRecord:
 def test_a_row_an_attempt() -> None:
     first, last = rows_of("a.json", two_attempts())[0]
 
-    job = {"file": "a.json", "job_id": two_attempts().job_id, "kind": "local", "target": "local:site", "flow": "fix"}
+    job: Row = {
+        "file": "a.json",
+        "job_id": two_attempts().job_id,
+        "kind": "local",
+        "target": "local:site",
+        "flow": "fix",
+    }
     job |= {"replica": 1, "replicas": 3}
     assert {name: value for name, value in first.items() if value is not None} == job | {
         "place": 0,

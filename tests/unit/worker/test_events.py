@@ -1,6 +1,7 @@
 """What monitors are told of tasks: all of it, also what a thread tells while the rest is on its way."""
 
 import copy
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -77,6 +78,40 @@ def test_what_is_not_published_while_the_server_is_away_is_published_later(event
     events.send("task-started", uuid="a")
     events.flush()
     assert wire.told() == [("task-received", "a"), ("task-started", "a")]
+
+
+def test_a_longer_outage_loses_nothing(events: JobEvents, wire: Wire) -> None:
+    def away() -> None:
+        raise ConnectionError
+
+    wire.meanwhile = away
+    for name in ("task-received", "task-started", "task-succeeded"):
+        events.send(name, uuid="a", **({"eta": None} if name == "task-received" else {}))
+        events.flush()
+        events.flush()
+    wire.published.clear()
+    wire.meanwhile = lambda: None
+    events.flush()
+    assert wire.told() == [("task-received", "a"), ("task-started", "a"), ("task-succeeded", "a")]
+
+
+def test_what_waits_for_a_server_that_is_away_is_bounded(
+    events: JobEvents, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert events._outbound_buffer.maxlen == 10_000
+    monkeypatch.setattr(events, "_outbound_buffer", deque(maxlen=2))
+
+    def away() -> None:
+        raise ConnectionError
+
+    wire.meanwhile = away
+    for number in range(5):
+        events.send("task-started", uuid=str(number))
+        events.flush()
+    wire.published.clear()
+    wire.meanwhile = lambda: None
+    events.flush()
+    assert wire.told() == [("task-started", "3"), ("task-started", "4")]
 
 
 def test_a_ticket_that_is_fetched_to_be_run_later_is_told_as_put_off(events: JobEvents, wire: Wire) -> None:
