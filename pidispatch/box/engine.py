@@ -82,7 +82,10 @@ class Engine:
         """Connect and ask for the engine's version. Raises `InfraError` where nothing answers."""
         try:
             client = docker.from_env(version="auto", timeout=_PATIENT_S)
-            return cls(client, docker.from_env(version=client.api.api_version, timeout=_BRISK_S))
+            brisk = docker.from_env(version=client.api.api_version, timeout=_BRISK_S)
+            # At a socket there is no proxy and no password to be looked for at each call.
+            client.api.trust_env = brisk.api.trust_env = _socket_path() is None
+            return cls(client, brisk)
         except (*ENGINE_FAULTS, ValueError) as error:
             raise fault(f"the container engine at {scrub(_endpoint())} does not answer", error) from None
 

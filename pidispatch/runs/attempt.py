@@ -6,7 +6,6 @@ then what came of it.
 
 import contextlib
 import os
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from pidispatch.box.spec import ContainerSpec
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.runs.classify import aborted, classify, classify_error
+from pidispatch.runs.deadline import Deadlines
 from pidispatch.runs.events import tell_exit, tell_lost
 from pidispatch.runs.joblog import JobLog, shown, tee
 from pidispatch.runs.ladder import LADDER, climb
@@ -43,6 +43,7 @@ from pidispatch.workspace.changes import read_change
 from pidispatch.workspace.guard import put_back
 from pidispatch.workspace.jobdir import count_outbox
 
+_deadlines = Deadlines()
 _OURS = "an error of pi-dispatch's own; the log names it"
 
 
@@ -84,15 +85,12 @@ class Attempt:
         job is another's then, and so is the word about it.
         """
         site = self._site(job, _never_failing(progress), abort, number)
-        timer = threading.Timer(self._limits.job_timeout_s, abort.set, (AbortReason.JOB_TIMEOUT,))
-        timer.daemon = True
-        timer.start()
         try:
-            result = _ended(site)
-            if isinstance(result, Result):
-                self._tell(site, result)
+            with _deadlines.within(self._limits.job_timeout_s, lambda: abort.set(AbortReason.JOB_TIMEOUT)):
+                result = _ended(site)
+                if isinstance(result, Result):
+                    self._tell(site, result)
         finally:
-            timer.cancel()
             _clean_up(site)
         return result
 

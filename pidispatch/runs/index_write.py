@@ -4,12 +4,13 @@ What a file says is read before the lock is taken and is valid where its stamp i
 writes a file after that tells the index after that, too.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import ClauseElement, Connection, bindparam, delete, insert, select
+from sqlalchemy.dialects import sqlite
 
 from pidispatch.runs.index import IndexFault, Rebuilt, index_path, marked, unmark
 from pidispatch.runs.index_file import REPLACED, Identity, faults, identity, open_to_write, replace
@@ -21,13 +22,19 @@ from pidispatch.values.record import RunRecord
 
 T = TypeVar("T")
 
+
+def _sql(statement: ClauseElement) -> str:
+    """The statement as SQLite takes it, its values by name. Made once: to make it takes longer than to run it."""
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))
+
+
 #: Files that are put under one lock: few, so that others who write need not wait.
 _BATCH: Final = 200
-_DELETE: Final = delete(files).where(files.c.file == bindparam("name"))
+_DELETE: Final = _sql(delete(files).where(files.c.file == bindparam("name")))
 #: Takes the rows of before along, as `_DELETE` does: they refer to that of the file.
-_REPLACE: Final = insert(files).prefix_with("OR REPLACE")
-_ATTEMPTS: Final = insert(attempts)
-_USAGE: Final = insert(usage)
+_REPLACE: Final = _sql(insert(files).prefix_with("OR REPLACE"))
+_ATTEMPTS: Final = _sql(insert(attempts))
+_USAGE: Final = _sql(insert(usage))
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ class Writer:
         connection = self._connected()
         with connection.begin():
             for first in range(0, len(names), _BATCH):
-                connection.execute(_DELETE, [{"name": name} for name in names[first : first + _BATCH]])
+                _each(connection, _DELETE, [{"name": name} for name in names[first : first + _BATCH]])
 
     def _put_each(self, names: Sequence[str]) -> None:
         for first in range(0, len(names), _BATCH):
@@ -170,4 +177,9 @@ def _replace_rows(connection: Connection, seen: Sequence[_Seen]) -> None:
         (_USAGE, [row for _, used in rows for row in used]),
     ):
         if values:
-            connection.execute(statement, values)
+            _each(connection, statement, values)
+
+
+def _each(connection: Connection, statement: str, values: Sequence[Mapping[str, object]]) -> None:
+    driver: Any = connection.connection.driver_connection
+    driver.executemany(statement, values)

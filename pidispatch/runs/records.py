@@ -7,7 +7,6 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,12 +20,12 @@ from pidispatch.runs.recordfile import Unreadable, open_regular, read_record, st
 from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
-from pidispatch.workspace.atomic import TEMPORARY, write_atomically
+from pidispatch.workspace.atomic import TEMPORARY, prove_room, write_atomically
 from pidispatch.workspace.jobdir import sanitise
 
 _VARIABLE = "PI_LOGS_DIR"
 _DAY_S = 86_400
-_PROBE = b"\n" * 4096
+_PROBE_BYTES: Final = 4096
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 #: A record and the name of its file.
@@ -103,17 +102,21 @@ class RecordStore:
 
     def prepare(self) -> None:
         """Make the folder and prove that it can be written, so that no run goes unrecorded. Raises `InfraError`."""
+        self.make()
         try:
-            private_folder(self.folder, _VARIABLE)
-            with tempfile.TemporaryFile(dir=self.folder, buffering=0) as probe:
-                probe.write(_PROBE)
-        except DispatchError as error:
-            raise InfraError(f"{error.message}. {self._consequence()}", "logs-dir") from None
+            prove_room(self.folder, _PROBE_BYTES)
         except OSError as error:
             why = error.strerror or type(error).__name__
             raise InfraError(
                 f"{_VARIABLE}={self.folder} cannot be written: {why}. {self._consequence()}", "logs-dir"
             ) from None
+
+    def make(self) -> None:
+        """Make the folder, for one whose next step proves that it can be written. Raises `InfraError`."""
+        try:
+            private_folder(self.folder, _VARIABLE)
+        except DispatchError as error:
+            raise InfraError(f"{error.message}. {self._consequence()}", "logs-dir") from None
 
     def _consequence(self) -> str:
         return (

@@ -18,7 +18,7 @@ from pidispatch.server.use import find_server
 from pidispatch.values.errors import DispatchError
 from pidispatch.values.limits import Limits
 from pidispatch.worker import signals
-from pidispatch.worker.consumer import EndRunning, FetchGate, Renewal
+from pidispatch.worker.consumer import EndRunning, FetchGate, Forgetting, Monitored, Renewal
 from pidispatch.worker.control import override_revoke
 from pidispatch.worker.lifecycle import Lifecycle, leave
 from pidispatch.worker.reconnect import Reconnecting
@@ -39,7 +39,7 @@ def build_app(settings: Settings, limits: Limits | None = None) -> tuple[Celery,
     app.events.dispatcher_cls = "pidispatch.worker.events:JobEvents"
     register(app)
     app.steps["worker"].add(EndRunning)
-    app.steps["consumer"].update({Renewal, FetchGate})
+    app.steps["consumer"].update({Renewal, FetchGate, Forgetting, Monitored})
     signals.connect(app)
     override_revoke()
     lifecycle = Lifecycle(app, settings, limits)

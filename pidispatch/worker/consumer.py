@@ -5,6 +5,7 @@ Each is begun again with the new connection when the server comes back
 """
 
 import itertools
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,6 +19,8 @@ from pidispatch.worker.station import station_of
 
 #: Tickets renewed in one command.
 _CHUNK: Final = 1_000
+#: Seconds for which events for monitors are gathered.
+_TOGETHER_S: Final = 0.1
 _AFTER_TASKS: Final = ("celery.worker.consumer.tasks:Tasks",)
 
 
@@ -57,6 +60,67 @@ class Renewal(bootsteps.StartStopStep):
             for chunk in _chunks(tags):
                 # XX: a ticket that was acknowledged meanwhile is not brought back.
                 client.zadd(channel.unacked_index_key, dict.fromkeys(chunk, now), xx=True)
+
+
+class Forgetting(bootsteps.StartStopStep):
+    """Lets go of the connection before, with which kombu 5.7 leaves two ties: a socket would stay for each outage."""
+
+    requires = _AFTER_TASKS
+
+    def __init__(self, parent: Any, **kwargs: Any) -> None:
+        super().__init__(parent, **kwargs)
+        self._qos: Any = None
+
+    def start(self, parent: Any) -> None:
+        """Begin with the connection that is there now."""
+        if parent.hub is not None:
+            now = parent.connection.transport.cycle
+            for act in [act for act in parent.hub.on_tick if _polls_for_another(act, now)]:
+                parent.hub.on_tick.discard(act)
+        if self._qos is not None:
+            # It would give the tickets back at the end of the process; the broker does, once nobody renews them.
+            self._qos._on_collect.cancel()
+        self._qos = parent.task_consumer.channel.qos
+
+
+def _polls_for_another(act: Any, cycle: Any) -> bool:
+    """Whether this is what a transport does at each turn of the loop, and the transport is not that of `cycle`."""
+    if not getattr(act, "__qualname__", "").endswith("register_with_event_loop.<locals>.on_poll_start"):
+        return False
+    return all(cell.cell_contents is not cycle for cell in act.__closure__ or ())
+
+
+class Monitored(bootsteps.StartStopStep):
+    """Sends what monitors are told together, some times a second.
+
+    Celery would send it at each turn of its loop, in the one thread that also fetches the next job.
+    """
+
+    requires = _AFTER_TASKS
+
+    def start(self, parent: Any) -> None:
+        """Begin with the dispatcher that is there now."""
+        hub, timer, dispatcher = parent.hub, parent.timer, parent.event_dispatcher
+        if hub is None or dispatcher is None:
+            return
+        waiting = threading.Event()
+
+        def send() -> None:
+            waiting.clear()
+            dispatcher.flush()
+
+        def soon() -> None:
+            # Told by the threads of the jobs; timers are the loop's own.
+            if not waiting.is_set():
+                waiting.set()
+                hub.call_soon(timer.call_after, _TOGETHER_S, send)
+
+        dispatcher.on_send_buffered = soon
+
+    def stop(self, parent: Any) -> None:
+        """Send what waits. What cannot be sent is kept for the next connection."""
+        if parent.event_dispatcher is not None:
+            parent.event_dispatcher.flush()
 
 
 class EndRunning(bootsteps.StartStopStep):

@@ -10,12 +10,16 @@ store, and a sweep writes it.
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from pidispatch.config.log import log
 from pidispatch.jobs.store import JobStore
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.errors import InfraError
 from pidispatch.values.record import RunRecord
+
+#: Locks that files of records share by their names: one for all would let every job wait for the others' disk.
+_LOCKS: Final = 64
 
 
 class Recorder:
@@ -24,7 +28,7 @@ class Recorder:
     def __init__(self, store: JobStore, records: RecordStore) -> None:
         self._store = store
         self._records = records
-        self._lock = threading.Lock()
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
     def ended(self, record: RunRecord) -> bool:
         """Write the record of an attempt that has ended here; whether it is on the disk."""
@@ -37,9 +41,9 @@ class Recorder:
     def _write(self, record: RunRecord, put: Callable[[RunRecord], RunRecord]) -> bool:
         # A fault is logged, and the record stays due in the store.
         try:
-            self._records.prepare()
+            self._records.make()
             # Two attempts at one job may be told at the same time, by the task and by who cancels; the later one stays.
-            with self._lock:
+            with self._locks[hash(self._records.record_path(record.job_id)) % _LOCKS]:
                 put(record)
         except InfraError as error:
             log().error("run_record_due", jobId=record.job_id, cause=error.cause)

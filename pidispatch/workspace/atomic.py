@@ -20,17 +20,38 @@ def write_atomically(path: Path, data: bytes, mode: int) -> None:
     # Beside its target: a rename is atomic within one file system only.
     handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=path.parent)
     try:
-        with open(handle, "wb") as file:
+        try:
             os.fchmod(handle, mode)
-            file.write(data)
-            file.flush()
+            _write_all(handle, data)
             os.fsync(handle)
+        finally:
+            os.close(handle)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
     _sync_folder(path.parent)
+
+
+def prove_room(folder: Path, size: int) -> None:
+    """Put a file of `size` bytes into `folder` and take it away again. Raises `OSError` where there is no room for it.
+
+    By its name, and that taken away before it is closed: a file that never has a name takes the kernel five times as
+    long. One that a killed program leaves is named as any other temporary one.
+    """
+    handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
+    try:
+        _write_all(handle, b"\n" * size)
+    finally:
+        os.unlink(name)
+        os.close(handle)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from filelock import FileLock
-
 from pidispatch.config.log import log
 from pidispatch.config.private import private_folder
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
-from pidispatch.workspace.locks import gate, try_lock
+from pidispatch.workspace.locks import Lock, gate, try_lock
 from pidispatch.workspace.process import program, run_program, search_path
 
 #: Seconds a program may take to remove a directory.
@@ -53,7 +51,7 @@ class JobDir:
     path: Path
     #: User and group of the job.
     owner: tuple[int, int]
-    lock: FileLock = field(compare=False, repr=False)
+    lock: Lock = field(compare=False, repr=False)
 
     @property
     def inputs(self) -> Path:

@@ -3,13 +3,17 @@
 https://py-filelock.readthedocs.io/
 """
 
+import fcntl
 import hashlib
 import os
 import re
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, Self
 
 from filelock import FileLock, Timeout
 
@@ -19,35 +23,80 @@ from pidispatch.values.errors import ConfigError, InfraError
 _GATE = ".gate"
 _RUN_LOCKS = Path("/run/lock")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-#: Seconds to wait at the gate, which is never held for longer than a look around.
+#: Seconds to wait at the gate, which is never held for longer than a look around, and between two looks at it.
 _GATE_S = 30.0
+_PACE_S: Final = 0.02
+#: Seconds until a locked engine counts as another worker's: `pi-dispatch check` holds the lock for a moment.
+_TAKEN_S: Final = 1.0
+_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+#: Bytes of a path that is read; the kernel takes none that is longer.
+_PATH_BYTES: Final = 4096
+#: What the threads of this program wait at, by folder: at the file alone they would look again and again.
+_threads: Final[dict[Path, threading.Lock]] = {}
 
 
-def try_lock(path: Path) -> FileLock | None:
-    """The lock of the file `path`, made when absent; `None` while another process holds it. Raises `OSError`."""
-    return _taken(FileLock(path, timeout=0, thread_local=False))
+class Lock:
+    """A locked file. It stays when the lock is given up."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle: int | None = handle
+
+    def release(self) -> None:
+        """Give it up; a second time changes nothing."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            # Said, and not only closed: a program that is being started at this moment still has the descriptor too.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
-def _taken(lock: FileLock) -> FileLock | None:
+def try_lock(path: Path) -> Lock | None:
+    """The lock of the file `path`, made when absent; `None` while another holds it. Raises `OSError`."""
+    handle = os.open(path, _OPEN, 0o600)
     try:
-        lock.acquire()
-    except Timeout:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
         return None
-    return lock
+    except OSError:
+        os.close(handle)
+        raise
+    return Lock(handle)
 
 
 @contextmanager
 def gate(folder: Path) -> Iterator[None]:
     """One at a time may make, take or look for locks in `folder`. Raises `InfraError` (cause `lock-held`)."""
-    lock = FileLock(folder / _GATE, timeout=_GATE_S, thread_local=False)
+    threads = _threads.setdefault(folder, threading.Lock())
+    if not threads.acquire(timeout=_GATE_S):
+        raise _shut(folder)
     try:
-        lock.acquire()
-    except Timeout:
-        raise InfraError(f"{folder / _GATE} stays locked by another process", "lock-held") from None
-    try:
-        yield
+        lock = _wait(folder)
+        try:
+            yield
+        finally:
+            lock.release()
     finally:
-        lock.release()
+        threads.release()
+
+
+def _wait(folder: Path) -> Lock:
+    deadline = time.monotonic() + _GATE_S
+    while (lock := try_lock(folder / _GATE)) is None:
+        if time.monotonic() >= deadline:
+            raise _shut(folder)
+        time.sleep(_PACE_S)
+    return lock
+
+
+def _shut(folder: Path) -> InfraError:
+    return InfraError(f"{folder / _GATE} stays locked by another process", "lock-held")
 
 
 def engine_lock(engine_id: str, folders: Sequence[Path] = ()) -> FileLock:
@@ -62,22 +111,27 @@ def engine_lock(engine_id: str, folders: Sequence[Path] = ()) -> FileLock:
     for path in (folder / name for folder in folders or _engine_folders() if folder.is_dir()):
         try:
             # A worker of another account must be able to lock the file that this one makes.
-            lock = _taken(FileLock(path, timeout=0, mode=0o666, thread_local=False))
+            lock = FileLock(path, timeout=_TAKEN_S, mode=0o666, thread_local=False)
+            lock.acquire()
+        except Timeout:
+            raise _engine_taken(path) from None
         except OSError as error:
             if os.path.lexists(path):
                 raise _unlockable(path, error) from None
             continue
-        if lock is None:
-            raise ConfigError(
-                f"another worker serves this container engine: it holds {path}. End that one, or name another engine "
-                "with DOCKER_HOST",
-                "engine-taken",
-            )
         return lock
     raise InfraError(
         f"the lock of the container engine can be made neither in {_RUN_LOCKS} nor in the temporary folder. Check "
         "their modes, or name another one with TMPDIR",
         "engine-lock",
+    )
+
+
+def _engine_taken(path: Path) -> ConfigError:
+    return ConfigError(
+        f"another worker serves this container engine: it holds {path}. End that one, or name another engine with "
+        "DOCKER_HOST",
+        "engine-taken",
     )
 
 
@@ -98,7 +152,7 @@ def overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
-def hold_folder(state_dir: Path, folder: Path) -> FileLock:
+def hold_folder(state_dir: Path, folder: Path) -> Lock:
     """The lock of an operator's folder, which one run at a time may hold; `folder` has its links resolved.
 
     A folder that lies in another one, or around it, is held with it: an agent in the outer one could rewrite the inner
@@ -112,7 +166,7 @@ def hold_folder(state_dir: Path, folder: Path) -> FileLock:
         raise InfraError(f"the lock of the folder cannot be taken: {error.strerror}", "folder-lock") from None
 
 
-def _hold(locks: Path, folder: Path) -> FileLock:
+def _hold(locks: Path, folder: Path) -> Lock:
     facts = folder.stat()
     # By what it is: a folder can be mounted at a second place.
     name = hashlib.sha256(f"{facts.st_dev}:{facts.st_ino}".encode()).hexdigest()[:16]
@@ -126,16 +180,22 @@ def _hold(locks: Path, folder: Path) -> FileLock:
     held = try_lock(own)
     if held is None:
         raise _busy(folder)
-    own.with_suffix(".path").write_bytes(os.fsencode(folder))
+    if _place(own) != folder:
+        own.with_suffix(".path").write_bytes(os.fsencode(folder))
     return held
 
 
 def _place(lock: Path) -> Path:
     """The folder that a lock is of, as its holder wrote it down."""
     try:
-        return Path(os.fsdecode(lock.with_suffix(".path").read_bytes()) or "/nonexistent")
+        handle = os.open(lock.with_suffix(".path"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return Path("/nonexistent")
+    # Without a file object, which takes three times as many calls: each run reads that of every folder there ever was.
+    try:
+        return Path(os.fsdecode(os.read(handle, _PATH_BYTES)) or "/nonexistent")
+    finally:
+        os.close(handle)
 
 
 def _busy(folder: Path) -> InfraError:

@@ -270,13 +270,14 @@ def test_prepare_refuses_what_is_no_folder_of_this_accounts(tmp_path: Path, plan
 
 
 def test_prepare_refuses_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(**_: object) -> None:
+    def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(InfraError, match=r"cannot be written: No space left on device\..*PI_LOGS_DIR") as caught:
         RecordStore(tmp_path / "logs").prepare()
     assert caught.value.cause == "logs-dir"
+    assert os.listdir(tmp_path / "logs") == []
 
 
 def test_a_record_that_cannot_be_written_is_told_by_its_id_alone(store: RecordStore) -> None:

@@ -140,6 +140,7 @@ def test_the_whole_record() -> None:
         "triggerType": None,
         "session": None,
         "traceId": None,
+        "retryOf": None,
     }
     row = usage.pop("models")[0]
     assert usage == {"v": 1, "piAi": "1.6.0", "truncated": 0, "source": "runner"}

@@ -1,0 +1,47 @@
+"""Kombu's transports of the server with one client a channel.
+
+Kombu makes a client object for every command that it sends, which takes longer than the command. A client may be shared
+by threads, and takes a connection of the channel's pool for each command
+(https://redis.readthedocs.io/en/stable/advanced_features.html).
+"""
+
+from typing import Any
+
+from kombu.transport import redis
+
+
+class _Kept:
+    """Keeps the client of a channel for as long as it keeps its pool."""
+
+    pool: Any
+    _client: Any = None
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        make: Any = super()
+        if asynchronous:
+            return make._create_client(asynchronous=True)
+        # Another pool comes with another connection.
+        if self._client is None or self._client.connection_pool is not self.pool:
+            self._client = make._create_client()
+        return self._client
+
+
+class _Channel(_Kept, redis.Channel):
+    pass
+
+
+class _SentinelChannel(_Kept, redis.SentinelChannel):
+    pass
+
+
+class _Transport(redis.Transport):
+    Channel = _Channel
+
+
+class _SentinelTransport(redis.SentinelTransport):
+    Channel = _SentinelChannel
+
+
+def keeping(transport: Any) -> Any:
+    """The class of a transport with its clients kept; any other as it is."""
+    return {redis.Transport: _Transport, redis.SentinelTransport: _SentinelTransport}.get(transport, transport)

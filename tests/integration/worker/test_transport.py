@@ -1,0 +1,50 @@
+"""The transport's clients, on a real server: one a channel, and another one with another connection."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kombu.transport import memory, redis
+
+from pidispatch.worker.reconnect import Reconnecting
+from pidispatch.worker.transport import keeping
+from tests.support.server import OwnServer
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Reconnecting]:
+    """A connection of the worker's kind."""
+    with OwnServer("valkey", tmp_path, tcp=True) as server, Reconnecting(server.url) as made:
+        yield made
+
+
+def test_a_channel_makes_its_client_once(connection: Reconnecting) -> None:
+    channel: Any = connection.channel()
+    with channel.conn_or_acquire() as first:
+        assert first.ping()
+    with channel.conn_or_acquire() as second:
+        assert second is first
+    other: Any = connection.channel()
+    with other.conn_or_acquire() as third:
+        assert third is not first
+
+
+def test_a_channel_with_another_pool_has_another_client(connection: Reconnecting) -> None:
+    channel: Any = connection.channel()
+    with channel.conn_or_acquire() as first:
+        pass
+    channel._disconnect_pools()
+    with channel.conn_or_acquire() as second:
+        assert second is not first
+        assert second.ping()
+
+
+def test_what_waits_for_tickets_has_a_client_of_its_own(connection: Reconnecting) -> None:
+    channel: Any = connection.channel()
+    assert channel.client is not channel._create_client()
+
+
+def test_other_transports_are_left_as_they_are() -> None:
+    assert keeping(memory.Transport) is memory.Transport
+    assert issubclass(keeping(redis.SentinelTransport), redis.SentinelTransport)
