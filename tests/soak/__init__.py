@@ -1,0 +1,1 @@
+"""Parts of the long fault run (`tools/soak.py`): what it plays, how it counts, and what it judges by."""
