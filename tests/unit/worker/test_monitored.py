@@ -1,7 +1,9 @@
 """Events for monitors: gathered for a moment, and sent together by the loop's own thread."""
 
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 from kombu.asynchronous import Hub
 
@@ -13,7 +15,7 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self.flushed: list[int] = []
-        self.on_send_buffered = lambda: None
+        self.on_send_buffered: Callable[[], object] = lambda: None
 
     def flush(self) -> None:
         """Note it."""
@@ -29,7 +31,8 @@ def begun(hub: Hub | None, dispatcher: Dispatcher | None) -> tuple[Monitored, Si
 
 
 def test_what_several_threads_tell_is_sent_once_by_the_loop() -> None:
-    hub, dispatcher = Hub(), Dispatcher()
+    hub: Any = Hub()
+    dispatcher = Dispatcher()
     try:
         begun(hub, dispatcher)
         for _ in range(3):
