@@ -19,7 +19,7 @@ from pidispatch.config.clock import SystemClock
 from tests.image.assemble import ensure_probe
 from tests.support.spec import plain_spec
 
-PAIRS = 200
+PAIRS = 120
 BOUND_MS = 20
 _DOCKERFILE = """ARG BASE
 FROM ${BASE}

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, Final
 
 #: Between these marks of BENCHMARKS.md stand the figures of the last run.
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
@@ -28,6 +29,8 @@ class Figure:
     bound_ms: float | None
     #: Most of our median by the baseline's; `None` where only the milliseconds are bounded.
     bound_ratio: float | None = None
+    #: Like `baseline_p50_ms`.
+    baseline_p99_ms: float | None = None
 
     @property
     def kept(self) -> bool:
@@ -39,6 +42,39 @@ class Figure:
     def ratio(self) -> float | None:
         """Our median by the baseline's."""
         return self.p50_ms / self.baseline_p50_ms if self.baseline_p50_ms else None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One measured figure that is no time of many samples: a rate, a size, how long something took once."""
+
+    name: str
+    what: str
+    unit: str
+    #: How many measurements the value is the median of.
+    samples: int
+    value: float
+    #: The same of the baseline in the same run.
+    baseline: float | None = None
+    #: Most that the value may be.
+    bound: float | None = None
+    #: Least of the value by the baseline.
+    least_ratio: float | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the value is within its bounds."""
+        within = self.bound is None or self.value <= self.bound
+        return within and (self.least_ratio is None or self.ratio is None or self.ratio >= self.least_ratio)
+
+    @property
+    def ratio(self) -> float | None:
+        """The value by the baseline's."""
+        return self.value / self.baseline if self.baseline else None
+
+
+#: What a run measures.
+Measured = Figure | Quantity
 
 
 def figure(
@@ -62,6 +98,7 @@ def figure(
         judged_ms=ours - raw if raw is not None else ours,
         bound_ms=bound_ms,
         bound_ratio=bound_ratio,
+        baseline_p99_ms=percentile(raw_s, 99) * 1000 if raw_s else None,
     )
 
 
@@ -70,21 +107,49 @@ def percentile(samples: Sequence[float], percent: int) -> float:
     return statistics.quantiles(samples, n=100, method="inclusive")[percent - 1]
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """The figures as a Markdown table, which BENCHMARKS.md quotes."""
-    head = "| figure | samples | p50 ms | p99 ms | baseline p50 ms | ratio | judged ms | bound ms | |\n"
-    rule = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-    return head + rule + "".join(_row(one) for one in figures)
+def table(measured: Sequence[Measured]) -> str:
+    """What was measured as Markdown tables, which BENCHMARKS.md quotes: times first, then everything else."""
+    times, rest = _parted(measured)
+    tables = [_lines(_TIMES, [_time(one) for one in times]), _lines(_QUANTITIES, [_quantity(one) for one in rest])]
+    return "\n".join(one for one, any_of in zip(tables, (times, rest), strict=True) if any_of)
 
 
-def _row(one: Figure) -> str:
-    baseline = "-" if one.baseline_p50_ms is None else f"{one.baseline_p50_ms:.1f}"
-    ratio = "-" if one.ratio is None else f"{one.ratio:.3f}"
-    bound = "-" if one.bound_ms is None else f"{one.bound_ms:.0f}"
-    return (
-        f"| {one.name} | {one.samples} | {one.p50_ms:.1f} | {one.p99_ms:.1f} | {baseline} | {ratio} "
-        f"| {one.judged_ms:.1f} | {bound} | {'ok' if one.kept else 'OVER'} |\n"
-    )
+_TIMES: Final = (
+    *("figure", "samples", "p50 ms", "p99 ms", "baseline p50 ms", "baseline p99 ms", "ratio", "judged ms", "bound ms"),
+    "",
+)
+_QUANTITIES: Final = ("figure", "samples", "value", "unit", "baseline", "ratio", "bound", "")
+
+
+def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |".replace("|  |", "| |") + "\n" for line in lines)
+
+
+def _parted(measured: Sequence[Measured]) -> tuple[list[Figure], list[Quantity]]:
+    times = [one for one in measured if isinstance(one, Figure)]
+    return times, [one for one in measured if isinstance(one, Quantity)]
+
+
+def _time(one: Figure) -> list[str]:
+    baseline = (_shown(one.baseline_p50_ms, 1), _shown(one.baseline_p99_ms, 1), _shown(one.ratio, 3))
+    judged = (f"{one.judged_ms:.1f}", _shown(one.bound_ms, 0), _verdict(one))
+    return [one.name, str(one.samples), f"{one.p50_ms:.1f}", f"{one.p99_ms:.1f}", *baseline, *judged]
+
+
+def _quantity(one: Quantity) -> list[str]:
+    bound = _shown(one.bound, 0) if one.least_ratio is None else f"ratio {one.least_ratio:g}"
+    digits = 0 if one.value >= 100 else 1
+    value = (f"{one.value:.{digits}f}", one.unit, _shown(one.baseline, digits), _shown(one.ratio, 3))
+    return [one.name, str(one.samples), *value, bound, _verdict(one)]
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _verdict(one: Measured) -> str:
+    return "ok" if one.kept else "OVER"
 
 
 def machine() -> dict[str, object]:
@@ -93,23 +158,31 @@ def machine() -> dict[str, object]:
     return {"cores": os.cpu_count(), "memoryGiB": round(pages * page / 2**30, 1)}
 
 
-def write(path: Path, engine: str, figures: Sequence[Figure]) -> None:
+def write(path: Path, engine: str, measured: Sequence[Measured]) -> None:
     """Write the results as JSON."""
-    rows = [asdict(one) | {"kept": one.kept, "ratio": one.ratio} for one in figures]
-    document = {"machine": machine(), "engine": engine, "figures": rows}
+    figures, quantities = (
+        [asdict(one) | {"kept": one.kept, "ratio": one.ratio} for one in part] for part in _parted(measured)
+    )
+    document = {"machine": machine(), "engine": engine, "figures": figures, "quantities": quantities}
     path.write_text(json.dumps(document, indent=2) + "\n")
 
 
-def read(path: Path) -> tuple[str, list[Figure]]:
-    """What `write` wrote: a sentence about machine and engine, and the figures."""
+def read(path: Path) -> tuple[str, list[Measured]]:
+    """What `write` wrote: a sentence about machine and engine, and what was measured, times first."""
     document = json.loads(path.read_text())
-    size, names = document["machine"], {field.name for field in fields(Figure)}
-    figures = [Figure(**{name: row[name] for name in names & row.keys()}) for row in document["figures"]]
-    return f"{size['cores']} cores, {size['memoryGiB']} GiB of memory, {document['engine']}", figures
+    size = document["machine"]
+    measured: list[Measured] = [Figure(**_known(Figure, row)) for row in document["figures"]]
+    measured += [Quantity(**_known(Quantity, row)) for row in document.get("quantities", [])]
+    return f"{size['cores']} cores, {size['memoryGiB']} GiB of memory, {document['engine']}", measured
 
 
-def quoted(page: str, where: str, figures: Sequence[Figure]) -> str:
-    """The text of a page with the figures between its two marks."""
+def _known(kind: type[Measured], row: dict[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in row.items() if name in names}
+
+
+def quoted(page: str, where: str, measured: Sequence[Measured]) -> str:
+    """The text of a page with what was measured between its two marks."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{where}.\n\n{table(figures)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{where}.\n\n{table(measured)}\n{END}{after}"

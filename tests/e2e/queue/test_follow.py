@@ -66,7 +66,7 @@ def test_whoever_leaves_leaves_the_job_alone(post: Post) -> None:
         finally:
             process.kill()
     assert process.returncode == 1
-    assert f"The job goes on; cancel it with: pi-dispatch cancel {job_id}" in err
+    assert f"If the job runs it goes on; cancel it with: pi-dispatch cancel {job_id}" in err
     assert post.row(job_id).state is JobState.ACTIVE
 
 

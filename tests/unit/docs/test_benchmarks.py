@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from benchmarks.measure import quoted, read
+import pytest
+
+from benchmarks.measure import Measured, Quantity, figure, quoted, read, table, write
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,3 +28,43 @@ def test_the_page_quotes_the_results() -> None:
     assert page == quoted(page, where, figures)
     assert [one.name for one in figures if not one.kept] == []
     assert [one.name for one in figures] == FIGURES
+
+
+def test_a_page_says_what_was_measured(tmp_path: Path) -> None:
+    measured: list[Measured] = [
+        figure("a time", "w", [0.01, 0.01], [0.004, 0.004], 7),
+        figure("a time without a baseline", "w", [0.01, 0.01], None, None),
+        Quantity("a rate", "w", "1/s", 3, 204.4, baseline=510, least_ratio=0.4),
+        Quantity("a size", "w", "MB", 1, 87.44, bound=120),
+    ]
+    write(tmp_path / "results.json", "an engine", measured)
+    where, found = read(tmp_path / "results.json")
+
+    assert where.endswith("an engine")
+    assert found == measured
+    assert table(found).splitlines() == [
+        "| figure | samples | p50 ms | p99 ms | baseline p50 ms | baseline p99 ms | ratio | judged ms | bound ms | |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| a time | 2 | 10.0 | 10.0 | 4.0 | 4.0 | 2.500 | 6.0 | 7 | ok |",
+        "| a time without a baseline | 2 | 10.0 | 10.0 | - | - | - | 10.0 | - | ok |",
+        "",
+        "| figure | samples | value | unit | baseline | ratio | bound | |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| a rate | 3 | 204 | 1/s | 510 | 0.401 | ratio 0.4 | ok |",
+        "| a size | 1 | 87.4 | MB | - | - | 120 | ok |",
+    ]
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        figure("a time", "w", [0.01, 0.01], None, 9),
+        figure("beside a baseline", "w", [0.01, 0.01], [0.005, 0.005], 5, bound_ratio=1.9),
+        Quantity("a rate", "w", "1/s", 1, 203.0, baseline=510, least_ratio=0.4),
+        Quantity("a size", "w", "MB", 1, 120.1, bound=120),
+    ],
+    ids=lambda one: one.name,
+)
+def test_what_is_out_of_its_bounds_is_not_kept(over: Measured) -> None:
+    assert not over.kept
+    assert table([over]).splitlines()[-1].endswith("| OVER |")
