@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from pidispatch.box.providers import KEY_VARIABLES
+from pidispatch.config.settings import Settings
 from pidispatch.values.base import Value
 from pidispatch.values.errors import InfraError
 
@@ -44,6 +45,13 @@ def stored_key(provider: str, agent_dir: Path, forwarded: Mapping[str, str]) -> 
         return StoredKey(refused="needs further variables (env), which PI_FORWARD_ENV does not name")
     # The last name is that of the plain API key; the ones before it are of logins.
     return StoredKey(variables={names[-1]: key})
+
+
+def key_beside(provider: str, settings: Settings, environ: Mapping[str, str]) -> StoredKey:
+    """pi's own key of `provider`, where the settings let it be taken. Raises like `stored_key`."""
+    if not settings.auth_from_pi:
+        return StoredKey()
+    return stored_key(provider, settings.agent_dir, {name: environ.get(name, "") for name in settings.forward_env})
 
 
 def _read(path: Path) -> dict[str, object]:

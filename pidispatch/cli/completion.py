@@ -92,7 +92,7 @@ def _newest(suffix: str, incomplete: str) -> list[str]:
 
 def _from_server(find: "Callable[[Any, Callable[..., str]], list[str]]") -> list[str]:
     """What `find` reads with a client and the maker of key names. The server is not joined, and none is started."""
-    from pidispatch.cli.asked import asked
+    from pidispatch.config.asked import asked
     from pidispatch.jobs.keys import named
     from pidispatch.server.address import Address
     from pidispatch.server.client import connect

@@ -10,7 +10,7 @@ import click
 from pidispatch.cli.at_queue import AtQueue, at_queue
 from pidispatch.cli.options import Strict
 from pidispatch.cli.view import error_console, note
-from pidispatch.jobs.pausing import EVERY
+from pidispatch.jobs.pausing import EVERY, paused_state
 from pidispatch.values.errors import InfraError
 
 _QUEUE: Final = re.compile(r"pi-jobs(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
@@ -71,24 +71,17 @@ def resume(queues: tuple[str, ...], as_json: bool) -> int:
 def told_document(queues: Collection[str], paused: Collection[str], text: str) -> dict[str, object]:
     """What `--json` prints (docs/reference/json.md)."""
     return {
-        "pausedState": state(queues, paused),
+        "pausedState": paused_state(queues, paused),
         "pausedQueues": sorted(queues if EVERY in paused else paused),
         "queues": sorted(queues),
         "message": text,
     }
 
 
-def state(queues: Collection[str], paused: Collection[str]) -> str:
-    """`queues` as one word, those of `paused` being so; `*` stands for all of them, also for later ones."""
-    if EVERY in paused or (paused and set(queues) <= set(paused)):
-        return "paused"
-    return "part-paused" if paused else "running"
-
-
 def _known(queue: AtQueue) -> set[str] | None:
     """The queues that a job or a worker has used; `None` where that cannot be told."""
     try:
-        used = {one.name for one in queue.store.overview(0).queues}
+        used = set(queue.store.overview(0).names)
         return used | {name for worker in queue.store.workers() for name in worker.queues}
     except InfraError:
         return None
@@ -98,10 +91,9 @@ def _tell(queue: AtQueue, what: str, rest: str, *, as_json: bool, count: bool = 
     """Print what was done, which stands whatever the server answers now."""
     try:
         seen = queue.store.overview(0)
-        queues, paused = [one.name for one in seen.queues], queue.store.paused()
-        jobs = _running(seen.active)
+        queues, paused, jobs = seen.names, seen.paused, _running(seen.active)
     except InfraError as error:
-        queues, paused, jobs = [], {}, f"How it stands now is not known: {error.message}"
+        queues, paused, jobs = [], [], f"How it stands now is not known: {error.message}"
     text = f"{what}{f' [{len(queues)} queues]' if count and len(queues) > 1 else ''}{rest}"
     text += f". {jobs}" if running else ""
     click.echo(json.dumps(told_document(queues, paused, text), indent=2) if as_json else text)

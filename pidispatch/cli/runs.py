@@ -9,11 +9,11 @@ from typing import Final, get_args
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pidispatch.cli import history as view
 from pidispatch.cli.options import POSITIVE_INT, Strict
+from pidispatch.cli.table import table_of
 from pidispatch.cli.view import QuietConsole, error_console, note
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.text import printable
@@ -43,8 +43,6 @@ _CUT: Final = ("TARGET", "FLOW", "REASON")
 _OUTCOMES: Final[tuple[str, ...]] = get_args(RunRecord.model_fields["outcome"].annotation)
 _BACK = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-#: Wider than any table, so that nothing is cut where no person looks.
-_PIPE_COLUMNS = 100_000
 
 
 def since(value: object) -> timedelta | datetime:
@@ -125,30 +123,7 @@ def _check_reason(reason: str | None, found: Listing) -> None:
 
 def show_table(console: Console, records: Iterable[RunRecord]) -> None:
     """One row a run: one line where it has room, two where it has not, and never cut where no person looks."""
-    rows = [_cells(record) for record in records]
-    table = _table(rows, 1)
-    if not console.is_terminal:
-        console.width = _PIPE_COLUMNS
-    elif console.measure(table, options=console.options.update(max_width=_PIPE_COLUMNS)).maximum > console.width:
-        table = _table(rows, 2)
-    console.print(table)
-
-
-def _table(rows: list[list[Text]], lines: int) -> Table:
-    """A table of `rows`, each on so many lines."""
-    per_line = len(COLUMNS) // lines
-    table = Table(box=None, pad_edge=False, padding=(0, 2 // lines, 0, 0))
-    for place in range(per_line):
-        names = COLUMNS[place::per_line]
-        cut = any(name in _CUT for name in names)
-        whole = [column for column in range(place, len(COLUMNS), per_line) if COLUMNS[column] not in _CUT]
-        least = max(
-            (max(len(COLUMNS[column]), *(row[column].cell_len for row in rows), 0) for column in whole), default=1
-        )
-        table.add_column("\n".join(names), no_wrap=not cut, min_width=least, header_style="bold")
-    for row in rows:
-        table.add_row(*(Text("\n", no_wrap=True, overflow="ellipsis").join(row[i::per_line]) for i in range(per_line)))
-    return table
+    console.print(table_of(console, COLUMNS, [_cells(record) for record in records], cut=_CUT))
 
 
 def _cells(record: RunRecord) -> list[Text]:

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pidispatch.cli.pause import state
 from pidispatch.jobs.overview import JobSeen, Overview
-from pidispatch.jobs.pausing import EVERY
+from pidispatch.jobs.pausing import EVERY, paused_state
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.server.client import ServerFacts
 
@@ -24,20 +23,9 @@ class Snapshot:
     overview: Overview
     workers: tuple[WorkerSeen, ...]
 
-    @property
-    def paused(self) -> list[str]:
-        """The paused queues, and `*` where all of them are."""
-        every = [EVERY] if self.overview.all_paused_since else []
-        return every + [queue.name for queue in self.overview.queues if queue.paused_since]
-
-    @property
-    def paused_state(self) -> str:
-        """`running`, `paused` or `part-paused`."""
-        return state([queue.name for queue in self.overview.queues], self.paused)
-
     def counts(self) -> dict[str, int]:
         """How many jobs stand where. What waits in a paused queue counts as paused."""
-        seen, everything = self.overview, EVERY in self.paused
+        seen, everything = self.overview, EVERY in self.overview.paused
         resting = sum(queue.waiting for queue in seen.queues if everything or queue.paused_since)
         return {
             "waiting": sum(queue.waiting for queue in seen.queues) - resting,
@@ -57,7 +45,7 @@ def as_document(seen: Snapshot) -> dict[str, Any]:
     overview = seen.overview
     taken, slots = seen.slots()
     return {
-        "pausedState": seen.paused_state,
+        "pausedState": paused_state(overview.names, overview.paused),
         **seen.counts(),
         "at": _iso(overview.at),
         "allPausedSince": _iso(overview.all_paused_since),

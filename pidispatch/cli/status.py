@@ -16,7 +16,7 @@ from pidispatch.cli.streams import reader_is_gone
 from pidispatch.cli.view import QuietConsole, error_console, note
 from pidispatch.cli.wait import Pause, signalled
 from pidispatch.config.text import printable
-from pidispatch.server.client import check_server
+from pidispatch.server.client import ServerFacts, check_server
 from pidispatch.values.errors import InfraError
 
 #: Jobs that run, and jobs that are held, which are shown one by one.
@@ -38,7 +38,7 @@ def status(as_json: bool, watch: bool) -> int:
     """
     with at_queue() as queue:
         if not watch:
-            _print(QuietConsole(), look(queue, LISTED if as_json else SHOWN), as_json=as_json)
+            _print(QuietConsole(), look(queue, LISTED if as_json else SHOWN, queue.server.facts), as_json=as_json)
             return 0
         with signalled() as pause:
             if as_json:
@@ -48,11 +48,11 @@ def status(as_json: bool, watch: bool) -> int:
     return 0
 
 
-def look(queue: AtQueue, most: int) -> Snapshot:
-    """The queue as it stands now. Raises `InfraError`."""
+def look(queue: AtQueue, most: int, facts: ServerFacts | None = None) -> Snapshot:
+    """The queue as it stands now; `facts` are the server's, where it has just told them. Raises `InfraError`."""
     return Snapshot(
         where=queue.where,
-        server=check_server(queue.server.client, queue.server.address),
+        server=facts or check_server(queue.server.client, queue.server.address),
         overview=queue.store.overview(most),
         workers=queue.store.workers(),
     )

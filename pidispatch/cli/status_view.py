@@ -11,6 +11,7 @@ from pidispatch.cli.snapshot import Snapshot, tick_age_s
 from pidispatch.cli.table import PIPE_COLUMNS, table_of
 from pidispatch.config.text import printable
 from pidispatch.jobs.overview import Overview
+from pidispatch.jobs.pausing import paused_state
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.values.limits import Limits
 
@@ -47,18 +48,18 @@ _HELD: Final = ("WHY", "ATTEMPT", "UNTIL", "QUEUE", "LABEL")
 
 
 def _facts(seen: Snapshot) -> Iterator[Text]:
-    facts, counts = seen.server, seen.counts()
+    facts, counts, overview = seen.server, seen.counts(), seen.overview
     taken, slots = seen.slots()
     jobs = ", ".join(f"{counts[name]:,} {word}" for name, word in _WORDS.items() if counts[name] or name in _ALWAYS)
     yield _fact("server", f"{seen.where}: {facts.product} {printable(facts.version)}, up {_span(facts.uptime_s)}")
-    yield _fact("queues", _STATES[seen.paused_state], _WARN if seen.paused else "")
+    yield _fact("queues", _STATES[paused_state(overview.names, overview.paused)], _WARN if overview.paused else "")
     yield _fact("jobs", jobs)
     yield _fact("slots", f"{taken} of {slots} taken")
-    if (oldest := seen.overview.oldest) is not None:
-        waits = _span((seen.overview.at - oldest.created).total_seconds())
+    if (oldest := overview.oldest) is not None:
+        waits = _span((overview.at - oldest.created).total_seconds())
         yield _fact("oldest", f"{printable(oldest.job_id)} ({printable(oldest.label)}), handed in {waits} ago")
-    if seen.overview.unrecorded:
-        yield _fact("records", f"{seen.overview.unrecorded:,} still to be written by a worker")
+    if overview.unrecorded:
+        yield _fact("records", f"{overview.unrecorded:,} still to be written by a worker")
 
 
 _WORDS: Final = {
@@ -77,12 +78,12 @@ def _fact(name: str, value: str, style: str = "") -> Text:
 
 def _warnings(seen: Snapshot) -> Iterator[Text]:
     """What somebody should do something about."""
-    if seen.paused:
+    if seen.overview.paused:
         yield Text("no job starts in a paused queue: pi-dispatch resume takes it back", style=_WARN)
     if not seen.workers:
         yield Text("no worker is running: start one with: pi-dispatch worker", style=_WARN)
     for worker in seen.workers:
-        if tick_age_s(worker) > Limits().deaf_s and not seen.paused:
+        if tick_age_s(worker) > Limits().deaf_s and not seen.overview.paused:
             text = f"worker {printable(worker.name)} has heard nothing for {_span(tick_age_s(worker))}; see its log"
             yield Text(text, style=_WARN)
     if not seen.server.durable:

@@ -12,8 +12,8 @@ from rich.text import Text
 PIPE_COLUMNS: Final = 100_000
 #: Characters that are left of a text which is cut, at least.
 _LEAST: Final = 12
-#: Characters between two columns.
-_GAP: Final = 2
+#: Characters between two columns, and where rows are stacked, for which room is scarce.
+_GAP, _NARROW_GAP = 2, 1
 
 
 def table_of(
@@ -26,10 +26,11 @@ def table_of(
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
     for lines in range(1, len(header) + 1):
-        places = _places(header, rows, cut, lines)
-        if sum(place.least for place in places) + _GAP * (len(places) - 1) <= console.width:
+        places, gap = _places(header, rows, cut, lines), _GAP if lines == 1 else _NARROW_GAP
+        spare = console.width - sum(place.least for place in places) - gap * (len(places) - 1)
+        if spare >= 0:
             break
-    return _table(header, rows, places, console.width)
+    return _table(header, rows, places, gap, max(0, spare))
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,10 @@ def _places(header: Sequence[str], rows: Sequence[Sequence[Text]], cut: Collecti
     return places
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Text]], places: Sequence[_Place], width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    spare = max(0, width - sum(place.least for place in places) - _GAP * (len(places) - 1))
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[Text]], places: Sequence[_Place], gap: int, spare: int
+) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     widths = []
     for place in places:
         more = min(spare, place.most - place.least)

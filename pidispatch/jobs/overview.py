@@ -68,6 +68,17 @@ class Overview(Value):
     #: Jobs that ended and whose record is still to be written.
     unrecorded: int
 
+    @property
+    def names(self) -> list[str]:
+        """Every queue that ever had a job or was paused."""
+        return [queue.name for queue in self.queues]
+
+    @property
+    def paused(self) -> list[str]:
+        """The paused queues, and `*` where all of them are."""
+        every = [EVERY] if self.all_paused_since else []
+        return every + [queue.name for queue in self.queues if queue.paused_since]
+
 
 class Overviews(Calls):
     """Looking at everything at once, in three round trips however much there is."""

@@ -4,7 +4,7 @@
 fetch nothing that they would only put to sleep (docs/explanation/queue.md).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -51,6 +51,13 @@ class Pausing(Calls):
         found = self._ask(lambda: self._client.mget([self._key(PAUSED, name) for name in names]))
         told = {name: since(text) for name, text in zip(names, found, strict=True)}
         return {name: instant for name, instant in told.items() if instant is not None}
+
+
+def paused_state(queues: Collection[str], paused: Collection[str]) -> str:
+    """`running`, `paused` or `part-paused`: `queues` in one word, those of `paused` being so, `*` all of them."""
+    if EVERY in paused or (paused and set(queues) <= set(paused)):
+        return "paused"
+    return "part-paused" if paused else "running"
 
 
 def instant(milliseconds: Any) -> datetime:

@@ -4,7 +4,7 @@ import secrets
 from typing import Final
 
 from pidispatch.jobs.calls import Calls
-from pidispatch.jobs.keys import SCHEMA
+from pidispatch.jobs.keys import DEPLOYMENT, SCHEMA
 from pidispatch.values.errors import ConfigError
 
 #: Format of rows and keys that this version writes. A store of a later one is refused.
@@ -32,6 +32,11 @@ class Setup(Calls):
                 "deployment-differs",
             )
         return str(found)
+
+    def deployment(self) -> str | None:
+        """The id of the deployment that the store belongs to; `None` of an empty one. Raises `InfraError`."""
+        found = self._ask(lambda: self._client.get(self._key(DEPLOYMENT)))
+        return None if found is None else str(found)
 
     def check_format(self) -> None:
         """Raise `ConfigError` (`schema-newer`) for a store of a later format, for who only changes what is there."""

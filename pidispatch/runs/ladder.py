@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from pidispatch.box.admission import refuse_image
-from pidispatch.box.authfile import StoredKey, stored_key
+from pidispatch.box.authfile import StoredKey, key_beside
 from pidispatch.box.overlay import check_overlay
 from pidispatch.box.providers import KEY_VARIABLES, credential
 from pidispatch.box.run import Neighbour
@@ -135,12 +135,10 @@ def _user(site: Site) -> str | Refused:
 
 
 def _credential(site: Site) -> str | Refused:
-    provider, settings = site.effective.provider, site.settings
+    provider = site.effective.provider
     stored = StoredKey()
     if not credential(provider, site.environ):
-        if settings.auth_from_pi:
-            forwarded = {name: site.environ.get(name, "") for name in settings.forward_env}
-            stored = stored_key(provider, settings.agent_dir, forwarded)
+        stored = key_beside(provider, site.settings, site.environ)
         if not stored.variables:
             return _no_credential(provider, stored.refused)
     site.stored = stored.variables

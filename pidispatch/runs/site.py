@@ -1,14 +1,13 @@
 """What one attempt works with, and what its checks have established so far."""
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from os import getegid, geteuid, uname
 
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine, EngineFacts, ImageFacts
+from pidispatch.box.host import host_facts
 from pidispatch.box.run import Neighbour
 from pidispatch.box.spec import JobUser
 from pidispatch.box.user import HostFacts
@@ -91,18 +90,4 @@ class Site:
     @property
     def host(self) -> HostFacts:
         """Engine, this process and the folder, as the choice of the job's user needs them."""
-        facts = self.engine_facts
-        return HostFacts(
-            linux=sys.platform == "linux",
-            wsl="microsoft" in uname().release.lower(),
-            engine_is_here=facts.here,
-            readable=facts.readable,
-            desktop=facts.desktop,
-            security_options=facts.security_options,
-            socket_uid=facts.socket_uid,
-            socket_gid=facts.socket_gid,
-            euid=geteuid(),
-            egid=getegid(),
-            folder_uid=self.folder.uid,
-            folder_gid=self.folder.gid,
-        )
+        return host_facts(self.engine_facts, self.folder.uid, self.folder.gid)

@@ -13,9 +13,9 @@ from typing import Final
 
 from redis.exceptions import RedisError
 
+from pidispatch.config.flock import is_held, open_lock, try_exclusive, until
 from pidispatch.server.address import OWN_SOCKET, Address
 from pidispatch.server.client import connect
-from pidispatch.server.flock import is_held, open_lock, try_exclusive, until
 from pidispatch.values.errors import ConfigError, InfraError
 
 #: Most bytes of the path of a unix socket; https://man7.org/linux/man-pages/man7/unix.7.html

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pidispatch.config.flock import gate, open_lock, try_exclusive, try_shared
 from pidispatch.config.log import log
 from pidispatch.config.private import private_folder
 from pidispatch.server.address import OWN_FOLDER
 from pidispatch.server.daemon import Daemon
-from pidispatch.server.flock import gate, open_lock, try_exclusive, try_shared
 from pidispatch.values.errors import InfraError
 
 #: Seconds until a started server serves, and until one that was told to end is gone.

@@ -10,11 +10,11 @@ from typing import Final, TypeVar
 
 import redis
 
+from pidispatch.config.asked import asked
 from pidispatch.config.settings import load_only
 from pidispatch.server.address import Address, ServerSettings
 from pidispatch.server.client import ServerFacts, check_server, connect
 from pidispatch.server.embedded import Embedded
-from pidispatch.server.hurry import GivenUp, within
 from pidispatch.values.errors import InfraError
 
 T = TypeVar("T")
@@ -84,17 +84,21 @@ def _server(settings: ServerSettings, *, start: bool, hurry: bool = False) -> It
         with closing(connect(address)) as client:
             yield Server(address, client, _hurried(until, partial(check_server, client, address), address, own), own)
     finally:
-        if own is not None:
+        if own is not None and hurry:
             # One who is given up is no user any more once the program has ended.
-            with contextlib.suppress(GivenUp):
-                within(_LEAVE_S if hurry else None, own.leave)
+            with contextlib.suppress(TimeoutError):
+                asked(own.leave).result(_LEAVE_S)
+        elif own is not None:
+            own.leave()
 
 
 def _hurried(until: float | None, act: Callable[[], T], address: Address, own: Embedded | None) -> T:
     """What `act` returns, until that instant. Raises `InfraError` (cause `server-unreachable`) after it."""
+    if until is None:
+        return act()
     try:
-        return within(None if until is None else until - time.monotonic(), act)
-    except GivenUp:
+        return asked(act).result(max(0.0, until - time.monotonic()))
+    except TimeoutError:
         remedy = "see that it runs and that VALKEY_URL names it"
         if own is not None:
             remedy = (

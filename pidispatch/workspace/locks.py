@@ -9,7 +9,6 @@ import os
 import re
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,15 +16,15 @@ from typing import Final, Self
 
 from filelock import FileLock, Timeout
 
+from pidispatch.config.flock import until
 from pidispatch.config.private import private_folder
 from pidispatch.values.errors import ConfigError, InfraError
 
 _GATE = ".gate"
 _RUN_LOCKS = Path("/run/lock")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-#: Seconds to wait at the gate, which is never held for longer than a look around, and between two looks at it.
+#: Seconds to wait at the gate, which is never held for longer than a look around.
 _GATE_S = 30.0
-_PACE_S: Final = 0.02
 #: Seconds until a locked engine counts as another worker's: `pi-dispatch check` holds the lock for a moment.
 _TAKEN_S: Final = 1.0
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -73,30 +72,29 @@ def try_lock(path: Path) -> Lock | None:
 @contextmanager
 def gate(folder: Path) -> Iterator[None]:
     """One at a time may make, take or look for locks in `folder`. Raises `InfraError` (cause `lock-held`)."""
+    path = folder / _GATE
     threads = _threads.setdefault(folder, threading.Lock())
     if not threads.acquire(timeout=_GATE_S):
-        raise _shut(folder)
+        raise InfraError(f"{path} stays locked by another thread", "lock-held")
     try:
-        lock = _wait(folder)
-        try:
+        with _locked(path):
             yield
-        finally:
-            lock.release()
     finally:
         threads.release()
 
 
-def _wait(folder: Path) -> Lock:
-    deadline = time.monotonic() + _GATE_S
-    while (lock := try_lock(folder / _GATE)) is None:
-        if time.monotonic() >= deadline:
-            raise _shut(folder)
-        time.sleep(_PACE_S)
-    return lock
+def _locked(path: Path) -> Lock:
+    """The lock of a gate, waited for."""
+    held: list[Lock] = []
 
+    def taken() -> bool:
+        if (lock := try_lock(path)) is not None:
+            held.append(lock)
+        return lock is not None
 
-def _shut(folder: Path) -> InfraError:
-    return InfraError(f"{folder / _GATE} stays locked by another process", "lock-held")
+    if not until(taken, _GATE_S):
+        raise InfraError(f"{path} stays locked by another process", "lock-held")
+    return held[0]
 
 
 def engine_lock(engine_id: str, folders: Sequence[Path] = ()) -> FileLock:

@@ -1,13 +1,13 @@
 """The container engine, and on it what every job needs: image, user, egress proxy."""
 
 import os
-import sys
 from collections.abc import Iterator
 from typing import Final
 
 from pidispatch.box.admission import refuse_image
 from pidispatch.box.egress import EgressProxy, EgressStatus
 from pidispatch.box.engine import EngineFacts, ImageFacts
+from pidispatch.box.host import host_facts
 from pidispatch.box.spec import IMAGE_USER
 from pidispatch.box.user import HostFacts, decide_user, refuse_mapping
 from pidispatch.cli.checks.row import Finding, Told, failed, passed, warned
@@ -130,19 +130,5 @@ def _refusal(refused: Refused) -> Finding:
 
 
 def _host(facts: EngineFacts) -> HostFacts:
-    """Engine and process as the choice of a job's user needs them, for a folder that stands in nobody's way."""
-    euid, egid = os.geteuid(), os.getegid()
-    return HostFacts(
-        linux=sys.platform == "linux",
-        wsl="microsoft" in os.uname().release.lower(),
-        engine_is_here=facts.here,
-        readable=facts.readable,
-        desktop=facts.desktop,
-        security_options=facts.security_options,
-        socket_uid=facts.socket_uid,
-        socket_gid=facts.socket_gid,
-        euid=euid,
-        egid=egid,
-        folder_uid=euid or IMAGE_USER.uid,
-        folder_gid=egid or IMAGE_USER.gid,
-    )
+    """For a folder that stands in nobody's way."""
+    return host_facts(facts, os.geteuid() or IMAGE_USER.uid, os.getegid() or IMAGE_USER.gid)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pidispatch.box.authfile import stored_key
+from pidispatch.box.authfile import key_beside
 from pidispatch.box.overlay import check_overlay
 from pidispatch.box.providers import KEY_VARIABLES
 from pidispatch.box.providers import credential as keys_of
@@ -70,17 +70,15 @@ def overlay(scene: Scene) -> Iterator[Finding]:
 def credential(scene: Scene) -> Iterator[Finding]:
     """Whether there is a key of the provider, and under which name; never the key."""
     settings = scene.settings("PI_PROVIDER", "PI_AUTH_FROM_PI", "PI_CODING_AGENT_DIR", "PI_FORWARD_ENV", "PI_EGRESS")
-    provider, beside = settings.provider, ""
+    provider = settings.provider
     if found := keys_of(provider, os.environ):
         yield passed(f"{provider}: {', '.join(found)} is set")
         return
-    if settings.auth_from_pi:
-        forwarded = {name: os.environ.get(name, "") for name in settings.forward_env}
-        stored = stored_key(provider, settings.agent_dir, forwarded)
-        if stored.variables:
-            yield passed(f"{provider}: pi's own key in {settings.agent_dir / 'auth.json'}")
-            return
-        beside = f"; the entry in pi's auth.json {stored.refused}" if stored.refused else ""
+    stored = key_beside(provider, settings, os.environ)
+    if stored.variables:
+        yield passed(f"{provider}: pi's own key in {settings.agent_dir / 'auth.json'}")
+        return
+    beside = f"; the entry in pi's auth.json {stored.refused}" if stored.refused else ""
     variables = KEY_VARIABLES.get(provider)
     yield failed(
         f"there is no credential for the provider {provider!r}{beside}",

@@ -10,8 +10,8 @@ import redis
 
 from pidispatch.box.engine import Engine, EngineFacts
 from pidispatch.box.images import engine_faults
-from pidispatch.cli.asked import asked
 from pidispatch.cli.checks.row import Told
+from pidispatch.config.asked import asked
 from pidispatch.config.settings import Settings, load_only
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.jobs.store import JobStore
@@ -34,8 +34,6 @@ class Reached:
     client: redis.Redis
     facts: ServerFacts
     store: JobStore
-    #: What every key begins with.
-    prefix: str
     #: pi-dispatch's own, of which this is no user.
     own: bool
 
@@ -133,7 +131,7 @@ def _reach() -> Reached | Asleep:
         client.close()
         raise
     store = JobStore(client, settings.key_prefix, Limits())
-    return Reached(address, client, facts, store, settings.key_prefix, own=settings.valkey_url is None)
+    return Reached(address, client, facts, store, own=settings.valkey_url is None)
 
 
 def _connect() -> Connected:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from pidispatch.cli.checks.row import Finding, passed, warned
-from pidispatch.cli.checks.scene import Asleep, Reached, Scene
+from pidispatch.cli.checks.scene import Asleep, Scene
 from pidispatch.cli.handing_in import missing_worker
-from pidispatch.jobs.keys import DEPLOYMENT, named
 from pidispatch.jobs.route import route
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.jobs.setup import FORMAT
@@ -42,7 +41,7 @@ def store(scene: Scene) -> Iterator[Finding]:
     """Whether this version reads it, and the state folder belongs to it. Raises `ConfigError` where not."""
     reached = scene.reached()
     reached.store.check_format()
-    own, theirs = read_deployment_id(scene.settings("PI_STATE_DIR").state_dir), _deployment(reached)
+    own, theirs = read_deployment_id(scene.settings("PI_STATE_DIR").state_dir), reached.store.deployment()
     if own and theirs and own != theirs:
         # Refused in the words of who starts; nothing is written where both have an id.
         reached.store.open(own)
@@ -50,11 +49,6 @@ def store(scene: Scene) -> Iterator[Finding]:
         yield passed(f"empty; the first program gives it the id {own}" if own else "empty; the first program begins it")
     else:
         yield passed(f"format {FORMAT}, deployment {theirs}" + ("" if own else ", which PI_STATE_DIR takes over"))
-
-
-def _deployment(reached: Reached) -> str | None:
-    found = reached.client.get(named(reached.prefix)(DEPLOYMENT))
-    return None if found is None else str(found)
 
 
 def workers(scene: Scene) -> Iterator[Finding]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from pidispatch.cli.asked import asked
 from pidispatch.cli.checks import boxed, configured, kept, served
 from pidispatch.cli.checks.row import Finding, Row, Told, failed
 from pidispatch.cli.checks.scene import Scene
+from pidispatch.config.asked import asked
 from pidispatch.config.text import scrub
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.errors import DispatchError

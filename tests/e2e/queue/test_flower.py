@@ -150,7 +150,7 @@ def test_it_hears_again_after_the_server_was_away(post: Post, server: OwnServer,
             app.control.heartbeat()
             return bool(flower.task(job_id))
 
-        until(heard, f"Flower to hear of a job; it says {flower.log[-1500:]}", 60)
+        assert until(heard, f"Flower to hear of a job; it says {flower.log[-1500:]}", 60)
 
 
 def test_of_a_server_that_is_away_it_says_so(post: Post, server: OwnServer, tmp_path: Path) -> None:

@@ -1,18 +1,15 @@
 """Ten thousand held jobs: what they cost, and that they stand in nobody's way."""
 
-import json
-import secrets
 import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pidispatch.jobs.rows import JobState
 from pidispatch.values.limits import Limits
+from tests.support.held import hold_many, memory
 from tests.support.post import Post
 from tests.support.server import OwnServer, until
 
@@ -27,42 +24,16 @@ REAL = {
 Note = Callable[[str, object], None]
 
 
-def memory(pid: int) -> int:
-    """Bytes that a process has in memory."""
-    (line,) = (one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024
-
-
-def hold_many(post: Post, server: OwnServer, count: int) -> list[str]:
-    """Hand in jobs that sleep for an hour, with their tickets, as copies of one that the product made; their ids."""
-    # In a queue that nobody consumes, so that its ticket can be read.
-    model = post.hold(post.job(), 3600, queue=NOBODYS)
-    ids = [f"local-{secrets.token_hex(8)}" for _ in range(count)]
-    with closing(server.client()) as client:
-        row = {str(name): str(value) for name, value in client.hgetall(f"{post.prefix}job:{model}").items()}
-        ticket = str(client.rpop(f"{post.prefix}{NOBODYS}"))
-        tag = json.loads(ticket)["properties"]["delivery_tag"]
-        due = client.zscore(f"{post.prefix}jobs:due", model)
-        many: Any = client.pipeline(transaction=False)
-        for job_id in ids:
-            own = {**row, "queue": QUEUE, "data": row["data"].replace(model, job_id)}
-            copy = ticket.replace(NOBODYS, QUEUE).replace(model, job_id).replace(tag, secrets.token_hex(16))
-            many.hset(f"{post.prefix}job:{job_id}", mapping=own)
-            many.zadd(f"{post.prefix}jobs:due", {job_id: due})
-            many.lpush(f"{post.prefix}{QUEUE}", copy)
-        many.zrem(f"{post.prefix}jobs:due", model)
-        many.execute()
-    return ids
-
-
 @pytest.mark.example("ch5 s9 held jobs", "10,000 held jobs cost little memory, delay no fresh job, and outlive a stop.")
 def test_ten_thousand_held_jobs(post: Post, server: OwnServer, note: Note) -> None:
     worker = post.worker(limits=REAL)
     post.await_end(post.submit(post.job()))
     before = memory(worker.process.pid), memory(server.pid)
     begun = time.monotonic()
-    ids = hold_many(post, server, HELD)
+    # In a queue that nobody consumes, so that its ticket can be read.
+    model = post.hold(post.job(), 3600, queue=NOBODYS)
     with closing(server.client()) as client:
+        ids = hold_many(client, post.prefix, model, QUEUE, HELD)
         until(lambda: client.hlen(f"{post.prefix}unacked") >= HELD, "the worker to hold them all", 60)
         note("fetched_s", round(time.monotonic() - begun, 1))
         after = memory(worker.process.pid), memory(server.pid)

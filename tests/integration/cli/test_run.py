@@ -225,8 +225,9 @@ def test_a_signal_ends_the_wait_and_never_the_job(bench: Bench, number: signal.S
 
 def test_whoever_waits_at_once_is_told_that_no_worker_is_there(bench: Bench) -> None:
     with bench.program.start("run", bench.folder, *TASK_TEXT, "--wait") as waiting:
-        await_line(waiting, "no worker is running: start one with: pi-dispatch worker")
+        line = await_line(waiting, "no worker is running")
         _sent_away(bench, waiting, signal.SIGINT)
+    assert line == "note: no worker is running: start one with: pi-dispatch worker\n"
 
 
 def test_a_job_is_handed_in_whoever_reads_its_id(bench: Bench) -> None:

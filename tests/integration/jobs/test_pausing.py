@@ -73,7 +73,7 @@ def test_other_queues_go_on(world: World) -> None:
 def test_a_queue_that_never_had_a_job_is_paused_with_all_of_them(world: World) -> None:
     world.store.pause([EVERY])
     world.submit("local-1", OTHER)
-    asleep(world)
+    assert asleep(world).ticket.queue == OTHER
 
 
 def test_what_is_paused_is_told_with_the_instant_of_the_first_who_did_it(world: World) -> None:

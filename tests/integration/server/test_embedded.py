@@ -10,12 +10,12 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
+from pidispatch.config.flock import gate
 from pidispatch.config.settings import Settings
 from pidispatch.server.address import OWN_FOLDER, OWN_SOCKET, Address
 from pidispatch.server.client import check_server, connect
 from pidispatch.server.daemon import Daemon
 from pidispatch.server.embedded import Embedded, Look
-from pidispatch.server.flock import gate
 from pidispatch.server.use import find_server, use_server
 from pidispatch.values.errors import InfraError
 from tests.support.server import state_folder

@@ -9,16 +9,9 @@ from pidispatch.cli.main import _run
 from pidispatch.cli.server import _state
 from pidispatch.server.client import ServerFacts
 from pidispatch.server.embedded import Look
+from tests.support.facts import server_facts
 
-FACTS = ServerFacts(
-    product="valkey",
-    version="9.1.2",
-    pid=1,
-    uptime_s=1,
-    memory_bytes=1,
-    appendonly=True,
-    maxmemory_policy="noeviction",
-)
+FACTS = server_facts(pid=1, uptime_s=1)
 
 
 @pytest.fixture(autouse=True)

@@ -7,23 +7,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pidispatch.cli.pause import state
 from pidispatch.cli.snapshot import Snapshot, as_document, tick_age_s
 from pidispatch.cli.status_view import rendered
 from pidispatch.jobs.overview import JobSeen, Overview, QueueSeen
+from pidispatch.jobs.pausing import paused_state
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.server.client import ServerFacts
+from tests.support.facts import server_facts
 
 AT = datetime(2026, 1, 2, 12, tzinfo=UTC)
-FACTS = ServerFacts(
-    product="valkey",
-    version="9.1.2",
-    pid=7,
-    uptime_s=7_300,
-    memory_bytes=1,
-    appendonly=True,
-    maxmemory_policy="noeviction",
-)
+FACTS = server_facts()
 JOB = JobSeen(job_id="local-1", label="local site fix", queue="pi-jobs", attempt=1, max_attempts=2, created=AT)
 QUIET = Overview(
     at=AT,
@@ -81,12 +74,12 @@ def test_an_empty_queue_without_a_worker() -> None:
     ],
 )
 def test_the_queues_in_one_word(queues: list[str], paused: list[str], word: str) -> None:
-    assert state(queues, paused) == word
+    assert paused_state(queues, paused) == word
 
 
 def test_what_waits_in_a_paused_queue_counts_as_paused() -> None:
     seen = snapshot(queues=(queue("pi-jobs", 3), queue("pi-jobs@b", 2, AT)))
-    assert seen.paused_state == "part-paused"
+    assert as_document(seen)["pausedState"] == "part-paused"
     assert (seen.counts()["waiting"], seen.counts()["paused"]) == (3, 2)
     everything = snapshot(queues=(queue("pi-jobs", 3),), all_paused_since=AT)
     assert (everything.counts()["waiting"], everything.counts()["paused"]) == (0, 3)

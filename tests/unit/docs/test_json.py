@@ -20,22 +20,14 @@ from pidispatch.cli.server import document as server_document
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.rows import Submitted
 from pidispatch.server.address import Address
-from pidispatch.server.client import ServerFacts
 from pidispatch.values.errors import ConfigError
 from pidispatch.values.job import Job
 from pidispatch.values.record import RunRecord
 from tests.support.documented import DOCS, documented, keys
+from tests.support.facts import server_facts
 
 PAGE = "reference/json.md"
-FACTS = ServerFacts(
-    product="valkey",
-    version="9",
-    pid=1,
-    uptime_s=1,
-    memory_bytes=1,
-    appendonly=True,
-    maxmemory_policy="noeviction",
-)
+FACTS = server_facts()
 REFUSED = RefusedEdit(at="2026-01-01T00:00:00Z", faults=("x",))
 JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
 ADDRESS = Address.parse("redis://h:6379/0")

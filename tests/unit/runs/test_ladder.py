@@ -136,7 +136,7 @@ def test_a_root_folder_is_refused_before_the_image_is_looked_for(
     place = Place(tmp_path)
     place.site.connect = OneEngine  # type: ignore[assignment]
     place.site.folder = Folder(tmp_path, 0, 0)
-    monkeypatch.setattr("pidispatch.runs.site.geteuid", lambda: 0)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     found = STEPS["engine"].take(place.site)
     assert isinstance(found, Refused)
     assert (found.reason, found.cause) == (Reason.JOB_USER_UNMAPPABLE, "folder-owned-by-root")

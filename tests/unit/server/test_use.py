@@ -8,10 +8,11 @@ import pytest
 from redis.exceptions import BusyLoadingError
 
 from pidispatch.server.address import Address
-from pidispatch.server.client import ServerFacts, check_server, connect
+from pidispatch.server.client import check_server, connect
 from pidispatch.server.embedded import Embedded, Look
 from pidispatch.server.use import find_server, load_server_settings, use_server
 from pidispatch.values.errors import ConfigError, InfraError
+from tests.support.facts import server_facts
 
 
 @pytest.fixture
@@ -127,16 +128,7 @@ def test_one_that_loads_its_data_is_another_fault_than_one_that_is_away(monkeypa
     [(True, "noeviction", True), (False, "noeviction", False), (True, "allkeys-lru", False)],
 )
 def test_durable_is_what_writes_all_and_evicts_nothing(appendonly: bool, policy: str, durable: bool) -> None:
-    facts = ServerFacts(
-        product="redis",
-        version="7.0.15",
-        pid=1,
-        uptime_s=1,
-        memory_bytes=1,
-        appendonly=appendonly,
-        maxmemory_policy=policy,
-    )
-    assert facts.durable is durable
+    assert server_facts(appendonly=appendonly, maxmemory_policy=policy).durable is durable
 
 
 def test_a_client_sends_a_command_once() -> None:

@@ -1,6 +1,6 @@
 """Locks of files that the kernel gives up with the last process that holds them, however that ends.
 
-Unlike those of the library that guards the folders of runs, they can be shared, and handed on to a started program.
+Unlike a library's they can be shared, and handed on to a started program.
 https://man7.org/linux/man-pages/man2/flock.2.html
 """
 
@@ -54,7 +54,7 @@ def _try(lock: int, how: int) -> bool:
     except OSError as error:
         # A network's file system may have none.
         raise InfraError(
-            f"the folder of pi-dispatch's own server has no locks: {error.strerror}", "lock-unusable"
+            f"the file system of the lock's folder has no locks: {error.strerror}", "lock-unusable"
         ) from None
     return True
 

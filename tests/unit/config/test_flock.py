@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pidispatch.server.flock import gate, is_held, open_lock, try_exclusive, try_shared, until
+from pidispatch.config.flock import gate, is_held, open_lock, try_exclusive, try_shared, until
 from pidispatch.values.errors import InfraError
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pidispatch.cli.asked import asked
+from pidispatch.config.asked import asked
 
 
 def test_the_answer_and_the_fault_come_out_as_they_are() -> None:
@@ -29,6 +29,6 @@ def test_one_that_hangs_is_left_alone() -> None:
 
 
 def test_a_program_ends_while_a_question_hangs() -> None:
-    code = "import threading; from pidispatch.cli.asked import asked; asked(threading.Event().wait); print('end')"
+    code = "import threading; from pidispatch.config.asked import asked; asked(threading.Event().wait); print('end')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout == "end\n"
