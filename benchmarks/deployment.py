@@ -24,11 +24,12 @@ from pidispatch.server.address import Address
 from pidispatch.server.client import connect
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
+from tests.support.program import PROGRAM
 from tests.support.repository import make_repository
 from tests.support.server import OwnServer, until
+from tests.support.settings import settings_of
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = str(Path(sys.executable).parent / "pi-dispatch")
 IMAGE, PREFIX, WORKER = "pi-job:latest", "bench:", "w1"
 #: Seconds in which a program must have started, or ended.
 _TAKE_S = 30.0
@@ -77,8 +78,7 @@ class Deployment:
     @cached_property
     def settings(self) -> Settings:
         """What its programs read from it."""
-        known = {field.alias for field in Settings.model_fields.values()}
-        return Settings.model_validate({name: value for name, value in self.environment.items() if name in known})
+        return settings_of(self.environment)
 
     @cached_property
     def client(self) -> "redis.Redis":

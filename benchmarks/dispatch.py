@@ -9,8 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from statistics import median
 
-from benchmarks.deployment import PREFIX, PROGRAM, ROUND_S, Deployment, deployment
+from benchmarks.deployment import PREFIX, ROUND_S, Deployment, deployment
 from benchmarks.measure import Figure, Quantity, figure
+from tests.support.program import PROGRAM
 from tests.support.server import until
 
 #: As PI_CONCURRENCY is by default.

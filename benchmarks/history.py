@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pidispatch.runs.index import RecordIndex
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.record import RunRecord
 from pidispatch.values.usage import Usage, UsageRow
+from tests.support.program import PROGRAM
 
 RECORDS = 100_000
 PROCESSES = 20
@@ -55,8 +55,7 @@ def _seconds(act: object) -> float:
 
 def _program(place: Path, *arguments: str) -> None:
     ours = {"PI_LOGS_DIR": str(place / "logs"), "PI_STATE_DIR": str(place / "state")}
-    program = str(Path(sys.executable).parent / "pi-dispatch")
-    done = subprocess.run([program, *arguments], check=True, capture_output=True, text=True, env=os.environ | ours)
+    done = subprocess.run([PROGRAM, *arguments], check=True, capture_output=True, text=True, env=os.environ | ours)
     if arguments == ("runs",) and len(done.stdout.splitlines()) != 51:
         raise RuntimeError(f"the history of the benchmark is not listed: {done.stdout[:500]} {done.stderr[:500]}")
 

@@ -20,6 +20,7 @@ from benchmarks.measure import Figure, Measured, figure, machine, quoted, read, 
 from benchmarks.recovery import recovery  # noqa: E402
 from benchmarks.runner import first_request  # noqa: E402
 from benchmarks.workspace import dotpi_files, large_repository  # noqa: E402
+from tests.support.program import PROGRAM  # noqa: E402
 
 HELP_RUNS = 30
 HELP_BOUND_MS = 150
@@ -27,11 +28,10 @@ HELP_BOUND_MS = 150
 
 def help_time() -> Figure:
     """Time of `pi-dispatch --help`, as a user waits for it."""
-    program = str(Path(sys.executable).parent / "pi-dispatch")
     samples = []
     for _ in range(HELP_RUNS):
         began = time.perf_counter()
-        subprocess.run([program, "--help"], check=True, capture_output=True)
+        subprocess.run([PROGRAM, "--help"], check=True, capture_output=True)
         samples.append(time.perf_counter() - began)
     return figure("pi-dispatch --help", "process start to exit", samples, None, HELP_BOUND_MS)
 

@@ -32,6 +32,7 @@ from tests.soak.supervisor import Supervised
 from tests.support.program import PROGRAM
 from tests.support.repository import make_repository
 from tests.support.server import OwnServer
+from tests.support.settings import settings_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PREFIX: Final = "soak:"
@@ -121,9 +122,7 @@ class Place:
         }
 
     def _settings(self) -> Settings:
-        environment = self.environment(self.engines[0])
-        known = {field.alias for field in Settings.model_fields.values()}
-        return Settings.model_validate({name: value for name, value in environment.items() if name in known})
+        return settings_of(self.environment(self.engines[0]))
 
     def hand_in(self, planned: PlannedJob, pause: threading.Event) -> bool:
         """Hand in a job and publish its ticket, however long the server is away; whether it was accepted.

@@ -35,6 +35,7 @@ from tests.image.assemble import ensure_probe
 from tests.support.box import program_image
 from tests.support.repository import make_repository
 from tests.support.server import OwnServer, until
+from tests.support.settings import settings_of
 from tests.support.worker_app import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,9 +216,7 @@ class Post:
 
     def settings(self, name: str = "w1") -> Settings:
         """The settings that its programs have."""
-        environ = self.environment(name)
-        known = {field.alias for field in Settings.model_fields.values()}
-        return Settings.model_validate({key: value for key, value in environ.items() if key in known})
+        return settings_of(self.environment(name))
 
     def worker(
         self,

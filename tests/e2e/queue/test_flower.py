@@ -33,6 +33,14 @@ def revoke(flower: Flower, job_id: str, *, terminate: bool) -> None:
     assert (answer.status, answer.document) == (200, {"message": f"Revoked '{job_id}'"})
 
 
+def running(post: Post, flower: Flower) -> str:
+    """A job whose container runs, and of which Flower knows that it does; its id."""
+    job_id = post.submit(post.job("sleep-60"))
+    post.await_starts(job_id)
+    flower.await_task(job_id, "STARTED")
+    return job_id
+
+
 def settled(post: Post) -> None:
     """No container is left, and no ticket that somebody could run."""
     until(lambda: post.left() == [], "the containers to be gone", 30)
@@ -43,9 +51,7 @@ def settled(post: Post) -> None:
     "ch5 s8 flower account", "Flower answers nobody without its password: no page, no API, no command."
 )
 def test_without_an_account_it_answers_nobody(post: Post, flower: Flower) -> None:
-    job_id = post.submit(post.job("sleep-60"))
-    post.await_starts(job_id)
-    flower.await_task(job_id, "STARTED")
+    job_id = running(post, flower)
     worker = next(iter(flower.ask("/api/workers?refresh=1").document))
     pages = ["/", "/workers?json=1", f"/worker/{worker}", "/tasks", "/tasks/datatable", f"/task/{job_id}", "/broker"]
     asked = ["workers", "tasks", "task/types", "queues/length", f"task/info/{job_id}", f"task/result/{job_id}"]
@@ -95,10 +101,8 @@ def test_every_job_is_shown_by_its_id_and_label(post: Post, flower: Flower) -> N
     "ch5 s8 flower terminate", "Flower's Terminate ends a running job: its container goes, it has a record."
 )
 def test_a_running_job_is_terminated(post: Post, flower: Flower) -> None:
-    job_id = post.submit(post.job("sleep-60"))
-    post.await_starts(job_id)
-    # The state at which its page has the button.
-    flower.await_task(job_id, "STARTED")
+    # In the state at which its page has the button.
+    job_id = running(post, flower)
     assert 'id="task-terminate"' in flower.ask(f"/task/{job_id}").text
     revoke(flower, job_id, terminate=True)
     row = post.await_end(job_id)
@@ -114,8 +118,8 @@ def test_a_running_job_is_terminated(post: Post, flower: Flower) -> None:
 @pytest.mark.example("ch5 s8 flower revoke", "A held job is shown as RETRY until its ETA; Flower's Revoke cancels it.")
 def test_a_held_job_is_seen_as_such_and_revoked(post: Post, flower: Flower) -> None:
     folder = post.repository("site")
-    running = post.submit(post.job("sleep-60", folder))
-    post.await_starts(running)
+    first = post.submit(post.job("sleep-60", folder))
+    post.await_starts(first)
     job_id = post.submit(post.job("ok", folder))
     due = post.await_state(job_id, JobState.DEFERRED).due_ms
     task = flower.await_task(job_id, "RETRY")
@@ -133,8 +137,8 @@ def test_a_held_job_is_seen_as_such_and_revoked(post: Post, flower: Flower) -> N
     record = post.record(job_id)
     assert (record["outcome"], record["reason"], record["exitCode"]) == ("policy", "operator-cancel", None)
     assert record["budgetReserved"] is False
-    revoke(flower, running, terminate=True)
-    post.await_end(running)
+    revoke(flower, first, terminate=True)
+    post.await_end(first)
     settled(post)
     assert post.starts.of(job_id) == 0
 
