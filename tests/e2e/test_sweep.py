@@ -101,7 +101,7 @@ def test_the_folders_of_an_account_that_names_none(stage: Stage, repository: Rep
 
     assert ran.code == 0, ran
     own = stage.home / ".pi-dispatch"
-    assert sorted(os.listdir(own)) == ["deployment", "jobs", "locks", "logs", "server"]
+    assert sorted(os.listdir(own)) == ["deployment", "index.lock", "index.sqlite", "jobs", "locks", "logs", "server"]
     assert os.listdir(own / "jobs") == [".gate"]
     assert {oct(path.stat().st_mode & 0o777) for path in (own, *own.iterdir()) if path.is_dir()} == {"0o700"}
     # Whoever left last has ended it.
