@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
 import click
@@ -43,6 +44,8 @@ class Lifecycle:
         self._station: Station | None = None
         # Celery itself adds the modules of its tasks to the last.
         self._fixed = {name: getattr(app.conf, name) for name in FIXED if name != "include"}
+        #: Signals that asked the worker to stop.
+        self._told: SimpleQueue[tuple[str, str]] = SimpleQueue()
         #: Whether a signal asked the worker to stop, which is no failure.
         self.signalled = False
 
@@ -85,6 +88,7 @@ class Lifecycle:
             output = JobOutput() if sys.stderr.isatty() else None
             self._station = Station(self._app, self._settings, self._limits, output)
             self._station.open()
+            threading.Thread(target=self._await_signal, args=(self._station,), name="pi-stop", daemon=True).start()
 
     def _ready(self, sender: Any = None, **_: Any) -> None:
         if self._station is None or sender is None or sender.app is not self._app:
@@ -99,10 +103,16 @@ class Lifecycle:
     def _shutting_down(self, sig: str = "", how: str = "", **_: Any) -> None:
         if self._station is None:
             return
-        log().info("worker_stopping", signal=sig, how=how.lower())
         self.signalled = True
-        # Called inside of a signal handler, which may have interrupted anything.
-        threading.Thread(target=self._station.stop_running, name="pi-stop", daemon=True).start()
+        # Called inside of a signal handler, which may have interrupted anything in this thread, also another call of
+        # itself, with any lock held: only this queue may be touched here.
+        self._told.put((sig, how.lower()))
+
+    def _await_signal(self, station: Station) -> None:
+        """Stop what runs once a signal asks for it."""
+        sig, how = self._told.get()
+        log().info("worker_stopping", signal=sig, how=how)
+        station.stop_running()
 
     def _end(self, sender: Any = None, **_: Any) -> None:
         if self._station is not None and sender is not None and sender.app is self._app:

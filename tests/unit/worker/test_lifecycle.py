@@ -13,6 +13,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_init, worker_ready, worker_shutdown
 from structlog.testing import capture_logs
 
+from pidispatch.config.log import log as real_log
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.worker import lifecycle as module
 from tests.unit.worker.conftest import Application
@@ -232,3 +233,24 @@ def test_an_error_with_several_lines_is_shown_with_all_of_them(capsys: pytest.Ca
     with pytest.raises(SystemExit):
         module.leave(ConfigError("one\ntwo\x1b", "setting"))
     assert capsys.readouterr().err == "pi-dispatch: one\ntwo\\u{001B}\n"
+
+
+@pytest.mark.usefixtures("made")
+def test_a_signal_is_taken_whatever_it_interrupts(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler runs inside of what it interrupts, which may hold any lock: it begins no thread and writes no log."""
+    worker_init.send(sender=worker(application))
+    began = station(application)
+
+    def log() -> Any:
+        assert threading.current_thread() is not threading.main_thread()
+        return real_log()
+
+    monkeypatch.setattr(module, "log", log)
+    starting: Any = vars(threading)["_active_limbo_lock"]
+    # As where the main thread is just starting one.
+    with starting:
+        for _ in range(3):
+            application.lifecycle._shutting_down(sig="SIGTERM", how="Warm")
+    assert application.lifecycle.signalled
+    assert began.stopped.wait(30)
+    assert began.did == ["open", "stop"]
