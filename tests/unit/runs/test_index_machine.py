@@ -56,6 +56,9 @@ class History(RuleBasedStateMachine):
         self.place = Indexed(Path(self.folder.name))
         #: Whether everything was told to the index.
         self.told = True
+        #: Files that the index may know and that were taken away behind its back. What is put in the place of one, as
+        #: silently, only `--reindex` finds.
+        self.taken: set[str] = set()
 
     def teardown(self) -> None:
         """Leave nothing."""
@@ -78,7 +81,8 @@ class History(RuleBasedStateMachine):
     @rule(put=_RECORDS)
     def put_by_one_who_was_killed(self, put: RunRecord) -> None:
         """A new file is written and nobody says so."""
-        if not self.place.store.record_path(put.job_id).exists():
+        path = self.place.store.record_path(put.job_id)
+        if not path.exists() and path.name not in self.taken:
             self.place.unheard.write(put)
             self.told = False
 
@@ -86,7 +90,7 @@ class History(RuleBasedStateMachine):
     def put_by_hand(self, name: str, text: str) -> None:
         """A file that nobody told of, where none was, or one that holds nothing."""
         path = self.place.store.folder / name
-        if not path.exists():
+        if not path.exists() and name not in self.taken:
             path.write_text(text)
             self.told = False
 
@@ -98,6 +102,7 @@ class History(RuleBasedStateMachine):
             path.unlink()
             if by_hand:
                 self.told = False
+                self.taken.add(name)
             else:
                 self.place.index.refresh((name,))
 
@@ -120,6 +125,7 @@ class History(RuleBasedStateMachine):
         else:
             self.place.index.rebuild(lambda _done, _of: None)
         self.told = True
+        self.taken = set()
 
     @invariant()
     def says_what_the_files_say(self) -> None:
