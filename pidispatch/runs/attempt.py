@@ -53,7 +53,8 @@ class Attempt:
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
     `finish` is called with each result while everything that is needed to settle the attempt still lies on the disk:
     where it fails, that stays there for the next start. `spend` is called right before the container is made, and may
-    still end the attempt. `output` gives what takes a job's output beside its kept log.
+    still end the attempt. `output` gives what takes a job's output beside its kept log. In `records` stays
+    reserved what the record of the attempt will be, until whoever runs it writes it there or forgoes it.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Attempt:
         *,
         spend: Spend = no_one,
         output: Output | None = None,
+        records: RecordStore | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
@@ -76,6 +78,7 @@ class Attempt:
         self._environ = os.environ if environ is None else environ
         self._spend = spend
         self._output = output
+        self._records = records or RecordStore(settings.logs_dir)
 
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort, number: int = 1) -> Result | Defer:
         """One attempt at `job`, its `number` from 1. Returns how it ended, whatever happens.
@@ -117,7 +120,7 @@ class Attempt:
             begun_at=self._clock.now(),
             effective=Effective.of(job, self._settings),
             settings=self._settings,
-            records=RecordStore(self._settings.logs_dir),
+            records=self._records,
             connect=self._connect,
             environ=self._environ,
             limits=self._limits,

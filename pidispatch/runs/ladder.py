@@ -31,6 +31,9 @@ from pidispatch.workspace.folder import Folder, open_folder
 from pidispatch.workspace.locks import hold_folder, overlap
 from pidispatch.workspace.shape import check_shape
 
+#: Our own folders as they were found last: device, inode, and where they lie. Each is one of the settings.
+_resolved_before: Final[dict[Path, tuple[int, int, Path]]] = {}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -58,7 +61,7 @@ def climb(site: Site, ladder: tuple[Step, ...]) -> Refused | Defer | None:
 
 
 def _records(site: Site) -> str:
-    site.records.prepare()
+    site.records.reserve(site.job.id)
     return ""
 
 
@@ -96,12 +99,26 @@ def _refuse_own(settings: Settings, folder: Folder) -> None:
         "PI_GLOBAL_PI_DIR": settings.global_pi_dir,
     }
     for variable, path in own.items():
-        if path is not None and overlap(Path(os.path.realpath(path)), folder.path):
+        if path is not None and overlap(_resolved(path), folder.path):
             raise ConfigError(
                 f"{folder.path.name!r} and {variable}={path} lie in one another, so the agent could change what steers "
                 f"and records its own run. Name another place with {variable}, or work in a folder beside it",
                 "folder-overlap",
             )
+
+
+def _resolved(path: Path) -> Path:
+    """`path` with its links resolved; looked at anew where another folder lies there than before."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return Path(os.path.realpath(path))
+    before = _resolved_before.get(path)
+    if before is not None and before[:2] == (facts.st_dev, facts.st_ino):
+        return before[2]
+    resolved = Path(os.path.realpath(path))
+    _resolved_before[path] = (facts.st_dev, facts.st_ino, resolved)
+    return resolved
 
 
 def _overlay(site: Site) -> str | None:

@@ -20,12 +20,13 @@ from pidispatch.runs.recordfile import Unreadable, open_regular, read_record, st
 from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
-from pidispatch.workspace.atomic import TEMPORARY, prove_room, write_atomically
+from pidispatch.workspace.atomic import TEMPORARY, Place, write_atomically
 from pidispatch.workspace.jobdir import sanitise
 
 _VARIABLE = "PI_LOGS_DIR"
 _DAY_S = 86_400
-_PROBE_BYTES: Final = 4096
+#: Room that is kept for the record of a run from before its first check: few are larger.
+_ROOM_BYTES: Final = 4096
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 #: A record and the name of its file.
@@ -91,6 +92,7 @@ class RecordStore:
     def __init__(self, folder: Path, index: Index | None = None) -> None:
         self.folder = folder
         self._index = index
+        self._places: dict[str, Place] = {}
 
     def record_path(self, job_id: str) -> Path:
         """Where the record of a job lies; the id stands unchanged in the record alone."""
@@ -101,10 +103,26 @@ class RecordStore:
         return self.folder / f"{_stem(job_id)}.log"
 
     def prepare(self) -> None:
-        """Make the folder and prove that it can be written, so that no run goes unrecorded. Raises `InfraError`."""
+        """Make the folder and prove that it can be written. Raises `InfraError`."""
+        self._place().close()
+
+    def reserve(self, job_id: str) -> None:
+        """Make the folder and the file that this job's record will be, so that no run goes unrecorded.
+
+        Its room is nobody else's until the record is written here, or `forgo` gives it up. Raises `InfraError`.
+        """
+        self.forgo(job_id)
+        self._places[job_id] = self._place()
+
+    def forgo(self, job_id: str) -> None:
+        """Give up what was reserved and not written; does nothing where nothing is."""
+        if (place := self._places.pop(job_id, None)) is not None:
+            place.close()
+
+    def _place(self) -> Place:
         self.make()
         try:
-            prove_room(self.folder, _PROBE_BYTES)
+            return Place(self.folder, _ROOM_BYTES)
         except OSError as error:
             why = error.strerror or type(error).__name__
             raise InfraError(
@@ -128,7 +146,7 @@ class RecordStore:
         """Keep `record`; an earlier one of the same job is replaced. Raises `InfraError`."""
         path = self.record_path(record.job_id)
         try:
-            write_atomically(path, record.model_dump_json().encode() + b"\n", 0o600)
+            self._put_at(path, record)
         except (OSError, ValueError) as error:
             reason = errno.errorcode.get(error.errno or 0, "OSError") if isinstance(error, OSError) else "not-json"
             with contextlib.suppress(OSError, ValueError):
@@ -140,6 +158,15 @@ class RecordStore:
             ) from None
         self._tell((path.name,))
         return path
+
+    def _put_at(self, path: Path, record: RunRecord) -> None:
+        data = record.model_dump_json().encode() + b"\n"
+        place = self._places.pop(record.job_id, None)
+        if place is not None:
+            # Whoever clears the folder up by hand may have removed it meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                return place.put(path, data, 0o600)
+        return write_atomically(path, data, 0o600)
 
     def add(self, record: RunRecord) -> RunRecord:
         """Keep the record of an attempt that has ended here (`following`); what stands then. Raises `InfraError`."""

@@ -29,10 +29,9 @@ from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import EarlierAttempt, Result, RunRecord
 from pidispatch.values.verdict import Defer, Why
 from pidispatch.worker.delivery import Delivery, End
-from pidispatch.worker.ending import Ended, Ending, as_cancelled, unreadable_record
+from pidispatch.worker.ending import Ended, Ending, unreadable_record
 from pidispatch.worker.held import Held
 from pidispatch.worker.leases import Leases
-from pidispatch.worker.told import tell_waiter
 
 
 class RunAttempt(Protocol):
@@ -146,6 +145,11 @@ class Deliverer:
             return self._deferred(case.acquired, entered, case)
         if isinstance(entered, Refused):
             return self._delivery(case, self._end(case, self._without_attempt(job, entered)))
+
+        def leave() -> None:
+            self._records.forgo(job.id)
+            entered.leave()
+
         try:
             # A run of this id may have ended here while this one waited at the gates.
             if (before := self._ended_before(case)) is not None:
@@ -153,12 +157,12 @@ class Deliverer:
             else:
                 delivery = self._attempted(case)
         except BaseException:
-            entered.leave()
+            leave()
             raise
         if delivery.end is End.AGAIN and delivery.record is None:
-            entered.leave()
+            leave()
         else:
-            delivery.release = entered.leave
+            delivery.release = leave
         return delivery
 
     def _attempted(self, case: _Case) -> Delivery:
@@ -204,7 +208,6 @@ class Deliverer:
 
     def _end(self, case: _Case, result: Result) -> Ended:
         cancelled = case.held.decide()
-        tell_waiter(self._store, self._records, case.acquired.job, as_cancelled(result) if cancelled else result)
         return self._ending.tell(case.held.lease, case.acquired.job, result, case.earlier, cancelled=cancelled)
 
     def _delivery(self, case: _Case, ended: Ended) -> Delivery:

@@ -130,6 +130,7 @@ class Station:
             clock,
             spend=self.deliver.spend,
             output=self._output,
+            records=self._records,
         )
         self.pauses = Pauses(self.store.paused, self._app.amqp.queues)
         self.liveness = Liveness(self._send_tick, self._answers, self._give_up, self._listens, limits, clock)

@@ -17,34 +17,55 @@ def write_atomically(path: Path, data: bytes, mode: int) -> None:
 
     Raises `OSError`; the old content is then still there.
     """
-    # Beside its target: a rename is atomic within one file system only.
-    handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=path.parent)
-    try:
-        try:
-            os.fchmod(handle, mode)
-            _write_all(handle, data)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    _sync_folder(path.parent)
+    Place(path.parent).put(path, data, mode)
 
 
-def prove_room(folder: Path, size: int) -> None:
-    """Put a file of `size` bytes into `folder` and take it away again. Raises `OSError` where there is no room for it.
+class Place:
+    """A temporary file in `folder` that becomes another one: `size` bytes of room are its own from the beginning.
 
-    By its name, and that taken away before it is closed: a file that never has a name takes the kernel five times as
-    long. One that a killed program leaves is named as any other temporary one.
+    One that a killed program leaves can be told by its name. Raises `OSError` where there is no room for it.
     """
-    handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
-    try:
-        _write_all(handle, b"\n" * size)
-    finally:
-        os.unlink(name)
+
+    def __init__(self, folder: Path, size: int = 0) -> None:
+        # Beside its target: a rename is atomic within one file system only. And with a name: a file that never has one
+        # takes the kernel five times as long.
+        self._handle, self._name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
+        self._size = size
+        if not size:
+            return
+        try:
+            _write_all(self._handle, b"\n" * size)
+            os.lseek(self._handle, 0, os.SEEK_SET)
+        except BaseException:
+            self.close()
+            raise
+
+    def put(self, path: Path, data: bytes, mode: int) -> None:
+        """Become the file at `path`, as `write_atomically` says; once. Raises `OSError`, and is gone then."""
+        handle, self._handle = self._handle, -1
+        try:
+            try:
+                os.fchmod(handle, mode)
+                _write_all(handle, data)
+                if self._size > len(data):
+                    os.ftruncate(handle, len(data))
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            os.replace(self._name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name)
+            raise
+        _sync_folder(path.parent)
+
+    def close(self) -> None:
+        """Take it away where it has become nothing; a second time changes nothing."""
+        handle, self._handle = self._handle, -1
+        if handle < 0:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(self._name)
         os.close(handle)
 
 

@@ -1,6 +1,7 @@
 """The operator's folder: whether a job may work in it, and whose it is."""
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def open_folder(path: Path) -> Folder:
     name = resolved.name or "/"
     _refuse_unmountable(resolved, name)
     facts = _stat(resolved, f"the folder {name!r} does not exist", "folder-missing")
-    if not resolved.is_dir():
+    if not stat.S_ISDIR(facts.st_mode):
         raise ConfigError(f"{name!r} is not a folder; name the folder of a git repository", "folder-missing")
     _stat(
         resolved / ".git",

@@ -41,13 +41,23 @@ def check_shape(folder: Folder) -> Path:
         facts = _lstat(git_dir / name)
         if facts is not None and not stat.S_ISDIR(facts.st_mode):
             raise _unusable(folder, name)
-    objects = Path(os.path.realpath(git_dir / "objects"))
-    if not objects.is_relative_to(folder.path):
-        raise _outside(folder, "the objects of the repository lie outside the folder")
-    if not objects.is_dir():
-        raise _unusable(folder, "objects")
+    objects = _objects(folder)
     _refuse_borrowed(folder, objects)
     return objects
+
+
+def _objects(folder: Folder) -> Path:
+    path = folder.git_dir / "objects"
+    facts = _lstat(path)
+    if facts is not None and stat.S_ISDIR(facts.st_mode):
+        # Neither the folder's own path nor `.git` has a link in it, so this is where it lies.
+        return path
+    resolved = Path(os.path.realpath(path))
+    if not resolved.is_relative_to(folder.path):
+        raise _outside(folder, "the objects of the repository lie outside the folder")
+    if not resolved.is_dir():
+        raise _unusable(folder, "objects")
+    return resolved
 
 
 def read_small(path: Path, limit: int = _SMALL_BYTES) -> bytes | None:
@@ -99,10 +109,11 @@ def _stamp(entry: "os.DirEntry[str]") -> bytes:
 
 def _refuse_borrowed(folder: Folder, objects: Path) -> None:
     """A clone that borrows another repository's objects cannot be read where only the folder is mounted."""
-    path = objects / "info" / "alternates"
-    if _lstat(objects / "info") is not None and (objects / "info").is_symlink():
+    info = _lstat(objects / "info")
+    if info is not None and stat.S_ISLNK(info.st_mode):
         raise _unusable(folder, "objects/info")
-    if _lstat(path) is None:
+    path = objects / "info" / "alternates"
+    if info is None or _lstat(path) is None:
         return
     content = read_small(path)
     if content is None:

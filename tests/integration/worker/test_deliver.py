@@ -1,5 +1,6 @@
 """One ticket from the store's word to the end of its attempt: every branch, with a real store."""
 
+import os
 import threading
 
 import pytest
@@ -488,3 +489,35 @@ def test_jobs_in_one_folder_run_one_after_the_other(bench: Bench) -> None:
     assert inner == [End.AGAIN]
     assert bench.row("local-2").why == "scope-busy"
     assert job_of("local-2").folder == job_of(JOB).folder
+
+
+def test_the_place_of_a_record_is_kept_until_the_record_is_written(bench: Bench) -> None:
+    bench.submit()
+
+    def act(job: Job, _: Abort) -> Result:
+        bench.records.reserve(job.id)
+        result = result_of(Completed())
+        bench.deliverer.finish(job, result)
+        return result
+
+    bench.attempt(act)
+    assert bench.deliver().end is End.RETURNED
+    assert os.listdir(bench.records.folder) == [f"{JOB}.json"]
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_without_a_record_nothing_of_its_place_is_left(bench: Bench, breaks: bool) -> None:
+    """A deferral, and an end that this worker does not write because it lost the job."""
+    bench.submit()
+
+    def act(job: Job, abort: Abort) -> Result | Defer:
+        bench.records.reserve(job.id)
+        assert len(os.listdir(bench.records.folder)) == 1
+        if not breaks:
+            return LATER
+        abort.set(AbortReason.LEASE_LOST)
+        return result_of(Completed())
+
+    bench.attempt(act)
+    bench.deliver()
+    assert os.listdir(bench.records.folder) == []

@@ -195,3 +195,25 @@ def test_a_folder_that_meets_one_of_our_own_is_refused(tmp_path: Path, variable:
     with pytest.raises(ConfigError, match=f"'site' and {variable}=") as caught:
         STEPS["folder"].take(site)
     assert caught.value.cause == "folder-overlap"
+
+
+def test_a_link_to_our_own_that_leads_elsewhere_now_is_followed_anew(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "site")
+    own = {name: str(tmp_path / "beside" / name) for name in ("PI_STATE_DIR", "PI_LOGS_DIR")}
+    link = tmp_path / "jobs"
+    link.symlink_to(tmp_path / "beside")
+    (tmp_path / "beside").mkdir()
+    (repository.path / "own").mkdir()
+
+    def taken() -> None:
+        place = Place(repository.path, None, **own | {"PI_JOBS_DIR": str(link / "jobs")})
+        STEPS["folder"].take(place.site)
+        place.site.cleanup.close()
+
+    (tmp_path / "beside" / "jobs").mkdir()
+    taken()
+    link.unlink()
+    link.symlink_to(repository.path / "own")
+    (repository.path / "own" / "jobs").mkdir()
+    with pytest.raises(ConfigError, match="'site' and PI_JOBS_DIR="):
+        taken()

@@ -280,6 +280,50 @@ def test_prepare_refuses_a_folder_that_cannot_be_written(tmp_path: Path, monkeyp
     assert os.listdir(tmp_path / "logs") == []
 
 
+def test_the_place_of_a_record_is_kept_until_it_is_written(store: RecordStore) -> None:
+    store.reserve("local-1")
+    (place,) = store.folder.iterdir()
+    inode = place.stat().st_ino
+    path = store.write(record("local-1"))
+    assert path.stat().st_ino == inode
+    assert store.find("local-1") == record("local-1")
+    store.forgo("local-1")
+    assert os.listdir(store.folder) == [path.name]
+
+
+def test_a_full_disk_does_not_take_a_record_whose_place_is_kept(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.reserve("local-1")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(InfraError):
+        store.write(record("local-2"))
+    store.write(record("local-1"))
+    assert store.find("local-1") == record("local-1")
+
+
+def test_a_place_is_one_attempts_and_can_be_given_up(store: RecordStore) -> None:
+    store.forgo("local-1")
+    store.reserve("local-1")
+    store.reserve("local-1")
+    assert len(os.listdir(store.folder)) == 1
+    store.forgo("local-1")
+    assert os.listdir(store.folder) == []
+
+
+def test_a_place_that_was_cleared_away_keeps_no_record_from_being_written(store: RecordStore) -> None:
+    store.reserve("local-1")
+    (place,) = store.folder.iterdir()
+    place.unlink()
+    store.write(record("local-1"))
+    assert store.find("local-1") == record("local-1")
+    assert os.listdir(store.folder) == ["local-1.json"]
+
+
 def test_a_record_that_cannot_be_written_is_told_by_its_id_alone(store: RecordStore) -> None:
     store.record_path("a").mkdir()
     with capture_logs() as logged, pytest.raises(InfraError, match=r"cannot be written to .*a\.json") as caught:
