@@ -76,6 +76,7 @@ def _bounds(prefix: str, limits: Limits, offset_ms: int) -> dict[str, Any]:
         "retry": limits.retry_base_ms,
         "paused": limits.paused_recheck_ms,
         "request": round(limits.cancel_request_s * 1000),
+        "told": round(limits.progress_s * 1000),
         "acknowledged": round(limits.cancel_ack_s * 1000),
         "keep": {kind.value: keep._asdict() for kind, keep in RETENTION.items()},
     }

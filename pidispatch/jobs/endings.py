@@ -46,7 +46,7 @@ def _earlier(row: Row) -> tuple[EarlierAttempt, ...]:
 class Telling(Value):
     """What a worker tells, at the end of an attempt, to the one who waits for it: more than a record may hold.
 
-    It stands in the store for an hour (`JobStore.tell`), and nothing is decided on it.
+    It stands in the store for an hour (`JobStore.told`), and nothing is decided on it.
     """
 
     #: A reader of another version takes what it knows.

@@ -25,13 +25,8 @@ class Seen(Calls):
         turns, tokens = self._ask(lambda: self._client.hmget(self._key(PROGRESS, job_id), ["turns", "tokens"]))
         return None if turns is None or tokens is None else (int(turns), int(tokens))
 
-    def tell(self, job_id: str, document: Mapping[str, Any]) -> None:
-        """Keep what only the one who waits for the job may see, as JSON, for an hour. Raises `InfraError`."""
-        text = json.dumps(document, separators=(",", ":"))
-        self._ask(lambda: self._client.set(self._key(TOLD, job_id), text, px=self._progress_ms()))
-
     def told(self, job_id: str) -> dict[str, Any] | None:
-        """What was told of the job; `None` where that is nothing. Raises `InfraError`."""
+        """What was told with the end of an attempt; `None` where that is nothing. Raises `InfraError`."""
         text = self._ask(lambda: self._client.get(self._key(TOLD, job_id)))
         return None if text is None else dict(json.loads(str(text)))
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from pidispatch.jobs import lost
 from pidispatch.jobs.cancelling import Cancelling
+from pidispatch.jobs.endings import Telling
 from pidispatch.jobs.keys import JOB, TAKEN
 from pidispatch.jobs.overview import Overviews
 from pidispatch.jobs.pausing import Pausing
@@ -110,19 +111,26 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
         """Note that from now on this attempt may cost something, and renew its lease. Raises `InfraError`."""
         return Answer(self._script("spend", *_proof(lease)))
 
-    def finish(self, lease: Lease, record: RunRecord) -> Answer:
-        """End a job with `record`. `WON` is answered once; its receiver writes the record. Raises `InfraError`."""
-        told = (record.model_dump_json(), record.reason or "", record.cause or "", record.attempt)
+    def finish(self, lease: Lease, record: RunRecord, telling: Telling | None = None) -> Answer:
+        """End a job with `record`. `WON` is answered once; its receiver writes the record. Raises `InfraError`.
+
+        `telling` is kept for an hour for the one who waits for the job (`told`).
+        """
+        told = (record.model_dump_json(), record.reason or "", record.cause or "", record.attempt, _shown(telling))
         return Answer(self._script("finish", *_proof(lease), ending_state(record).value, *told))
 
-    def fail(self, lease: Lease, record: RunRecord, *, never_started: bool) -> Deferred | Answer:
+    def fail(
+        self, lease: Lease, record: RunRecord, telling: Telling | None = None, *, never_started: bool
+    ) -> Deferred | Answer:
         """End an attempt whose surroundings failed: `Deferred` to the next one, or `WON` where it was the last.
 
         `CANCEL`: another attempt would come, and a request to cancel stands. `never_started` says that no container
-        ran, so that nothing was spent. Raises `InfraError`.
+        ran, so that nothing was spent. `telling` as for `finish`. Raises `InfraError`.
         """
         told = (record.model_dump_json(), record.reason or "", record.cause or "")
-        return _slept(self._script("fail", *_proof(lease), *told, int(record.final), int(never_started)))
+        return _slept(
+            self._script("fail", *_proof(lease), *told, int(record.final), int(never_started), _shown(telling))
+        )
 
     def row(self, job_id: str) -> Row | None:
         """The row of a job as it stands; `None` where there is none. Raises `InfraError`."""
@@ -141,6 +149,14 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
 
 def _proof(lease: Lease) -> tuple[str, str, int]:
     return lease.job_id, lease.owner, lease.gen
+
+
+def _shown(telling: Telling | None) -> str:
+    try:
+        return "" if telling is None else telling.model_dump_json()
+    except ValueError:
+        # Advice: with letters in it that are none, the record has to do.
+        return ""
 
 
 def _slept(told: list[Any]) -> Deferred | Answer:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pidispatch.config.log import log
+from pidispatch.jobs.endings import Telling
 from pidispatch.jobs.rows import Answer, Deferred, JobState, Lease
 from pidispatch.jobs.store import JobStore
 from pidispatch.runs.events import tell_end
@@ -23,6 +24,7 @@ from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, InfraFailed
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import EarlierAttempt, Result, RunRecord
+from pidispatch.worker.told import telling
 
 Told = Answer | Deferred
 
@@ -63,10 +65,13 @@ class Ending:
         if cancelled:
             result = as_cancelled(result)
         record = self._record(lease, job, result, earlier)
-        told = self._persist(lease, record, lambda: self._once(lease, record, result))
+        shown = telling(self._records, job, result)
+        told = self._persist(lease, record, lambda: self._once(lease, record, result, shown))
         if told is Answer.CANCEL:
-            record = self._record(lease, job, as_cancelled(result), earlier)
-            told = self._persist(lease, record, lambda: self._store.finish(lease, record))
+            result = as_cancelled(result)
+            record = self._record(lease, job, result, earlier)
+            shown = telling(self._records, job, result)
+            told = self._persist(lease, record, lambda: self._store.finish(lease, record, shown))
         if told is not Answer.STALE:
             tell_end(record)
         else:
@@ -97,11 +102,11 @@ class Ending:
     def _record(self, lease: Lease, job: Job, result: Result, earlier: tuple[EarlierAttempt, ...]) -> RunRecord:
         return RunRecord.of(job, result, self._host, lease.attempt, earlier)
 
-    def _once(self, lease: Lease, record: RunRecord, result: Result) -> Told:
+    def _once(self, lease: Lease, record: RunRecord, result: Result, shown: Telling) -> Told:
         if _may_come_again(result):
             never_started = record.reason == Reason.CONTAINER_NEVER_STARTED
-            return self._store.fail(lease, record, never_started=never_started)
-        return self._store.finish(lease, record)
+            return self._store.fail(lease, record, shown, never_started=never_started)
+        return self._store.finish(lease, record, shown)
 
     def _persist(self, lease: Lease, record: RunRecord, ask: Callable[[], Told]) -> Told:
         gave_up: float | None = None

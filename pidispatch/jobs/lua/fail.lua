@@ -1,6 +1,7 @@
--- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted)
-local id, owner, gen, record, reason, cause, final, never_started = unpack(ARGV, 2)
+-- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted, telling or '')
+local id, owner, gen, record, reason, cause, final, never_started, telling = unpack(ARGV, 2)
 local answer = refused(id, owner, gen)
+if answer ~= 'stale' then tell_waiting(id, telling) end
 if answer then return {answer} end
 local found = get(id, 'attempt', 'maxAttempts')
 local attempt = tonumber(found[1])

@@ -1,6 +1,7 @@
--- finish(id, owner, gen, state, record, reason or '', cause or '', attempt of the record)
-local id, owner, gen, state, record, reason, cause, attempt = unpack(ARGV, 2)
+-- finish(id, owner, gen, state, record, reason or '', cause or '', attempt of the record, telling or '')
+local id, owner, gen, state, record, reason, cause, attempt, telling = unpack(ARGV, 2)
 local answer = refused(id, owner, gen)
+if answer ~= 'stale' then tell_waiting(id, telling) end
 if answer then return answer end
 -- That of a run before the server lost its data may be a later attempt than the row's.
 keep_record(id, record, attempt)

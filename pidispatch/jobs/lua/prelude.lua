@@ -78,6 +78,11 @@ local function keep_record(id, record, attempt)
   owe_record(id, attempt)
 end
 
+-- For the one who waits, who may see more than a record holds. Also of a job whose row is gone: it ran.
+local function tell_waiting(id, telling)
+  if telling ~= '' then redis.call('SET', key('job:told:' .. id), telling, 'PX', int(bounds.told)) end
+end
+
 -- The terminal state, once no index of a living job holds it any more.
 local function end_job(id, state, reason, cause)
   set(id, 'state', state, 'finishedAt', int(now))

@@ -73,22 +73,16 @@ class Bench:
         job = self.row(lease.job_id).job
         result = Result.begin(NOW, "p", "m").ending(outcome).model_copy(update={"diff": "+x\n"})
         record = RunRecord.of(job, result, WORKER, lease.attempt)
-        if told:
-            self.tell(job.id, result)
+        telling = Telling(result=result, record=str(self.records.record_path(job.id))) if told else None
         if record.final:
-            assert self.store.finish(lease, record) is Answer.WON
+            assert self.store.finish(lease, record, telling) is Answer.WON
         else:
-            answer = self.store.fail(lease, record, never_started=False)
+            answer = self.store.fail(lease, record, telling, never_started=False)
             assert isinstance(answer, Deferred) or answer is Answer.WON
         if recorded:
             self.records.write(record)
             self.store.recorded(job.id, lease.attempt)
         return record
-
-    def tell(self, job_id: str, result: Result) -> None:
-        """Tell the one who waits."""
-        path = str(self.records.record_path(job_id))
-        self.store.tell(job_id, Telling(result=result, record=path).model_dump(mode="json"))
 
     def state(self, job_id: str = "local-1") -> JobState:
         """Where a job stands."""

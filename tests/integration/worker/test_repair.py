@@ -14,9 +14,8 @@ from pidispatch.values.progress import TurnEnded
 from pidispatch.values.reason import AbortReason
 from pidispatch.values.record import RunRecord
 from pidispatch.worker.sweeper import Sweeper
-from pidispatch.worker.told import tell_waiter
 from tests.integration.worker.bench import JOB, LIMITS, PREFIX, Bench
-from tests.support.ends import job_of, record_of, result_of
+from tests.support.ends import record_of
 
 Logs = list[dict[str, object]]
 LONG_AGO = 1
@@ -263,29 +262,6 @@ def test_progress_that_cannot_be_told_ends_nothing(bench: Bench) -> None:
             bench.server.start()
             del vars(bench.store)["cancel_requested"]
     assert bench.store.read_progress(JOB) is None
-
-
-def test_the_one_who_waits_is_told_what_no_record_holds(bench: Bench) -> None:
-    result = result_of(Completed()).model_copy(update={"diff": "+x\n"})
-    tell_waiter(bench.store, bench.records, job_of(JOB), result)
-    told = bench.store.told(JOB)
-    assert told is not None
-    assert (told["result"]["diff"], told["record"]) == ("+x\n", str(bench.records.record_path(JOB)))
-
-
-def test_a_diff_without_end_is_cut(bench: Bench) -> None:
-    result = result_of(Completed()).model_copy(update={"diff": "x" * 300_000})
-    tell_waiter(bench.store, bench.records, job_of(JOB), result)
-    told = bench.store.told(JOB)
-    assert told is not None
-    assert len(told["result"]["diff"]) < 263_000
-    assert told["result"]["diff"].endswith("git diff in the folder shows all of it]\n")
-
-
-def test_what_cannot_be_told_ends_nothing(bench: Bench) -> None:
-    with bench.away():
-        tell_waiter(bench.store, bench.records, job_of(JOB), result_of(Completed()))
-    assert bench.store.told(JOB) is None
 
 
 def test_a_lease_that_this_very_worker_took_anew_is_not_lost(bench: Bench) -> None:
