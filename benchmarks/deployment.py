@@ -50,7 +50,10 @@ class Deployment:
         engine_id = f"bench-{secrets.token_hex(4)}"
         open_.callback(_forget_engine, engine_id)
         self.records = place / "logs"
-        for folder in (self.records, place / "home"):
+        #: Records that no worker of the product's writes.
+        self.written = place / "written" / "logs"
+        self.written.parent.mkdir(mode=0o700)
+        for folder in (self.records, self.written, place / "home"):
             folder.mkdir(mode=0o700)
         self.folders = [make_repository(place / "folders" / str(number)).path for number in range(slots)]
         self._start("stub", sys.executable, "-m", "benchmarks.stub_engine", str(self._engine), IMAGE, engine_id)
@@ -73,6 +76,8 @@ class Deployment:
             "PI_LOGS_DIR": str(self.records),
             "BENCH_BROKER": f"redis+socket://{self.server.socket}",
             "BENCH_SOCKET": str(self.server.socket),
+            "BENCH_PREFIX": PREFIX,
+            "BENCH_WRITTEN": str(self.written),
         }
 
     @cached_property
@@ -111,11 +116,12 @@ class Deployment:
         publish(self.app, submitted.ticket)
         return job.id
 
-    def await_records(self, count: int) -> None:
-        """Wait until so many jobs have their record, and the store knows of each."""
+    def await_records(self, count: int, folder: Path | None = None) -> None:
+        """Wait until so many jobs have their record (in `folder`, else the worker's), and the store knows of each."""
+        records = folder or self.records
 
         def there() -> bool:
-            recorded = sum(name.endswith(".json") for name in os.listdir(self.records)) >= count
+            recorded = sum(name.endswith(".json") for name in os.listdir(records)) >= count
             return recorded and not self.client.zcard(f"{PREFIX}jobs:unrecorded")
 
         until(there, f"{count} records", ROUND_S)
@@ -127,11 +133,15 @@ class Deployment:
         until(lambda: self._lives(process, "worker") and "worker_started" in log.read_text(), "the worker", _TAKE_S)
         return process
 
-    def bare_worker(self) -> "subprocess.Popen[bytes]":
-        """A worker of the baseline with as many threads as there are slots, once it takes tasks."""
-        application = ("-A", "benchmarks.bare", "worker")
+    def celery_worker(self, application: str, *options: str) -> "subprocess.Popen[bytes]":
+        """A worker of Celery's own with as many threads as there are slots."""
+        worker = ("-m", "celery", "-A", f"benchmarks.{application}", "worker")
         pool = ("--pool", "threads", "--concurrency", str(self.slots))
-        process = self._start("bare", sys.executable, "-m", "celery", *application, *pool)
+        return self._start(application, sys.executable, *worker, *pool, *options)
+
+    def bare_worker(self) -> "subprocess.Popen[bytes]":
+        """A worker of the baseline, once it takes tasks."""
+        process = self.celery_worker("bare")
         self.stamp("ready")
         until(lambda: self._lives(process, "bare") and self.client.get("ready"), "the bare worker", _TAKE_S)
         return process
@@ -194,5 +204,5 @@ def deployment(slots: int) -> Iterator[Deployment]:
         place = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="pi-bench-", dir="/tmp")))
         server = open_.enter_context(OwnServer("valkey", place / "server"))
         made = Deployment(place, server, slots, open_)
-        os.environ.update({name: made.environment[name] for name in ("BENCH_BROKER", "BENCH_SOCKET")})
+        os.environ.update({name: value for name, value in made.environment.items() if name.startswith("BENCH_")})
         yield made

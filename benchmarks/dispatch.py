@@ -38,10 +38,13 @@ def dispatch() -> Iterator[Figure | Quantity]:
     with deployment(SLOTS) as place:
         place.bare_worker()
         place.worker()
+        place.celery_worker("written", "-Q", "written")
         bare, ours = _Rates(), _Rates()
+        written = []
         for number in range(ROUNDS):
             _bare_round(place, bare, number)
             _round(place, ours, number)
+            written.append(_written_round(place, number))
         _require_index(place, ROUNDS * JOBS)
         waited, started = _latencies(place)
         status = [_status(place) for _ in range(STATUS_RUNS)]
@@ -50,6 +53,9 @@ def dispatch() -> Iterator[Figure | Quantity]:
     yield figure("submit to acquire", what, waited, started, None)
     what = f"jobs from the first submit to the last record, all {_REASON}, beside bare tasks"
     yield _rate("early refusals", what, ours.jobs, bare.jobs, LEAST_RATIO)
+    what = "the same jobs taken, ended, recorded and indexed by a bare task that checks nothing, beside bare tasks"
+    # The first one waits for its worker.
+    yield _rate("jobs only written down", what, written[1:], bare.jobs, None)
     yield figure("pi-dispatch status", "process start to exit", status, None, STATUS_BOUND_MS)
 
 
@@ -84,6 +90,19 @@ def _round(place: Deployment, rates: _Rates, number: int) -> None:
         raise RuntimeError(f"{JOBS - len(straight)} of {JOBS} jobs met another one in their folder")
     last = max((place.records / f"{row.id}.json").stat().st_mtime for row in straight)
     rates.jobs.append(len(straight) / (last - began))
+
+
+def _written_round(place: Deployment, number: int) -> float:
+    from benchmarks.written import QUEUE, write_down
+
+    jobs = [place.job(one) for one in range(JOBS)]
+    began = time.time()
+    for job in jobs:
+        place.store.submit(job, queue=QUEUE)
+        write_down.delay(job.id)
+    place.await_records((number + 1) * JOBS, place.written)
+    last = max((place.written / f"{job.id}.json").stat().st_mtime for job in jobs)
+    return JOBS / (last - began)
 
 
 def _require_index(place: Deployment, count: int) -> None:
