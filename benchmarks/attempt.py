@@ -43,7 +43,8 @@ def attempt_overhead(client: docker.DockerClient) -> Iterator[Figure]:
         def finish(job: Job, result: Result) -> None:
             records.write(RunRecord.of(job, result, "bench"))
 
-        run = Attempt(settings, lambda: engine, finish, Limits(), SystemClock(), {"ANTHROPIC_API_KEY": "k"})
+        environ = {"ANTHROPIC_API_KEY": "k"}
+        run = Attempt(settings, lambda: engine, finish, Limits(), SystemClock(), environ, records=records)
         repository = make_repository(folder / "site")
         for number in range(PAIRS):
             git_s.clear()

@@ -1,4 +1,4 @@
-"""BENCHMARKS.md quotes the figures of the last run, all of them within their bounds."""
+"""BENCHMARKS.md quotes the figures of the last run, and says which bounds it did not keep."""
 
 from pathlib import Path
 
@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[3]
 #: What `make bench` measures: a figure that is missing from the results has not been measured since it was added.
 FIGURES = [
     "pi-dispatch --help",
+    "submit to acquire",
+    "pi-dispatch status",
     "first request",
     "container call",
     "attempt without git",
@@ -18,7 +20,23 @@ FIGURES = [
     "256 .pi files",
     "git, 50,000 files, nothing changed",
     "git, 50,000 files, one file changed",
+    "pi-dispatch runs, 100,000 records",
+    "runs --reason, 100,000 records",
+    "runs --reindex, 100,000 records",
+    "index of one record",
+    "submits",
+    "early refusals",
+    "jobs only written down",
+    "idle worker",
+    "one of 10,000 held jobs, worker",
+    "one of 10,000 held jobs, server",
+    "fresh job beside them",
+    "stop with them",
+    "recovery of a running job",
+    "recovery of a held job",
 ]
+#: Bounds that the last run did not keep; the page says why.
+OPEN = {"early refusals", "attempt without git"}
 
 
 def test_the_page_quotes_the_results() -> None:
@@ -26,8 +44,9 @@ def test_the_page_quotes_the_results() -> None:
     where, figures = read(ROOT / "benchmarks" / "results.json")
 
     assert page == quoted(page, where, figures)
-    assert [one.name for one in figures if not one.kept] == []
+    assert {one.name for one in figures if not one.kept} == OPEN
     assert [one.name for one in figures] == FIGURES
+    assert all(f"* **{name}**: " in page for name in OPEN)
 
 
 def test_a_page_says_what_was_measured(tmp_path: Path) -> None:
