@@ -4,6 +4,7 @@ Each page is made from the code that it describes, by import where there is a va
 where there is only text. Nothing of the machine or of its environment gets into a page.
 """
 
+import json
 import re
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from pydantic import BaseModel
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 if __package__ in {None, ""}:
@@ -19,10 +21,13 @@ if __package__ in {None, ""}:
 
 from pidispatch.box.providers import KEY_VARIABLES  # noqa: E402 - the project's folder comes on the path just above
 from pidispatch.cli.main import cli  # noqa: E402
-from pidispatch.config.settings import Settings  # noqa: E402
+from pidispatch.config.settings import EMPTY_IS_A_VALUE, Settings  # noqa: E402
+from pidispatch.config.watched import FileName  # noqa: E402
+from pidispatch.gates.pause_windows import PauseWindowsFile  # noqa: E402
 from pidispatch.jobs.keys import KEYS  # noqa: E402
 from pidispatch.jobs.rows import JobState  # noqa: E402
 from pidispatch.runs.classify import exit_code  # noqa: E402
+from pidispatch.triggers.spelling import SPELLINGS  # noqa: E402
 from pidispatch.values import names  # noqa: E402
 from pidispatch.values.cause import CAUSES  # noqa: E402
 from pidispatch.values.limits import Limits  # noqa: E402
@@ -38,6 +43,7 @@ from tools.docs_source import (  # noqa: E402
     member_notes,
     runner_lines,
 )
+from tools.docs_triggers import field_rows, refused_rows, triggers_schema  # noqa: E402
 
 PACKAGE: Final = ROOT / "pidispatch"
 RUNNER: Final = PACKAGE / "image" / "job" / "runner" / "pirunner"
@@ -94,7 +100,7 @@ def settings_page() -> str:
     return page(
         "Settings",
         "Settings are variables of the environment, read once at the start; no file is read for them. An empty value "
-        "counts as unset, except for `PI_JOBS_DIR` and `PI_GLOBAL_PI_DIR`, where it is refused.",
+        f"counts as unset, except for {' and '.join(map(code, EMPTY_IS_A_VALUE))}, where it is refused.",
         "A malformed value ends the program with exit code 2 and names the variable, the value and an example. Numbers "
         "are whole numbers in plain decimal digits, with or without blanks around them: `03`, `+3`, `1_000`, `3.0` and "
         "`1e2` are refused.",
@@ -227,6 +233,35 @@ def states_page() -> str:
     )
 
 
+def triggers_page() -> str:
+    """The fields of the triggers file, and what refuses it."""
+    head = ["field", "holds", "meaning", "example"]
+    return page(
+        "The triggers file",
+        "JSON (RFC 8259, in UTF-8): an object with the list `triggers`, whose entries are objects with the two parts "
+        "`on` and `run`. Its JSON Schema, for editors, is `triggers/triggers.schema.json`; `triggers/examples/` holds "
+        "files to begin with. When schedules fall due: [schedules](../how-to/schedules.md).",
+        "The file is taken as a whole or refused as a whole. A refusal names every broken entry, by its place counted "
+        "from 0 or by its id, the field, the reason and what to write. A key that stands twice in one object refuses "
+        "it, at any depth.",
+        "## on",
+        table(head, field_rows("on")),
+        "## run",
+        table(head, field_rows("run")),
+        "`null` stands for a field that was left out where the table says so; elsewhere it refuses the file. Fields "
+        "that this page does not name are dropped.",
+        "## What refuses the file",
+        "Other kinds of `on.type` (`label`, `comment`, `pull_request`, `issue`) are not served by this version, and a "
+        "file with one of them is refused. So is one with any of these:",
+        table(["field", "why"], refused_rows()),
+        "## Keys that are nearly a field",
+        "A key that differs from one of these only by case, by characters other than letters and digits, or by a usual "
+        "slip (`modelId`, `backends`, `maxTurn`) refuses the file, and so does one that stands in the other of the two "
+        "parts. With characters of another script in the place of some of its letters it is refused as well, save for "
+        "`waitFor`. The fields are " + ", ".join(map(code, SPELLINGS)) + ".",
+    )
+
+
 def number(value: float) -> str:
     """A number without an empty fraction, thousands set apart."""
     return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
@@ -268,9 +303,14 @@ def _option(option: click.Option) -> tuple[str, str]:
 # -- pages made from the source
 
 
+def package_events() -> list[Call]:
+    """Every event of the log; those of the operator's files begin with the file's name."""
+    return log_events(PACKAGE, {"self.name": [name.value for name in FileName]})
+
+
 def events_page() -> str:
     """Names of log events and of the runner's lines, with their fields."""
-    log = [[code(call.name), call.level, _fields(call), code(call.module)] for call in log_events(PACKAGE)]
+    log = [[code(call.name), call.level, _fields(call), code(call.module)] for call in package_events()]
     lines = [[code(call.name), _fields(call), code(call.module)] for call in runner_lines(RUNNER)]
     return page(
         "Events",
@@ -300,6 +340,19 @@ def _fields(call: Call) -> str:
     return ", ".join(map(code, call.fields)) or "-"
 
 
+# -- schemas
+
+
+def schema(model: type[BaseModel], page: str) -> str:
+    """The JSON Schema of an operator's file, for editors that complete and check by one; `page` explains the file."""
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": f"Generated by `make docs` from the code. {page}",
+        **model.model_json_schema(),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
 # -- the program
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
@@ -311,6 +364,9 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference/reasons.md": reasons_page,
     "docs/reference/settings.md": settings_page,
     "docs/reference/states.md": states_page,
+    "docs/reference/triggers.md": triggers_page,
+    "triggers/triggers.schema.json": triggers_schema,
+    "docs/reference/schemas/pause-windows.schema.json": lambda: schema(PauseWindowsFile, "docs/how-to/quiet-hours.md"),
 }
 
 

@@ -45,24 +45,40 @@ def _merged(found: Iterable[Call]) -> list[Call]:
     return [calls[key] for key in sorted(calls)]
 
 
-def _event(call: ast.Call, level: str, path: Path, root: Path) -> Call:
-    name = _text(call.args[0]) if call.args else None
+#: What the varying part of an event's name is written as in the source, and what it can be.
+Parts = Mapping[str, Iterable[str]]
+
+
+def _event(call: ast.Call, level: str, path: Path, root: Path, parts: Parts) -> list[Call]:
+    names = _names(call.args[0], parts) if call.args else []
     where = path.relative_to(root).as_posix()
-    if name is None:
+    if not names:
         raise ValueError(f"{where}:{call.lineno}: the name of an event must be a literal")
-    return Call(name, level, tuple(keyword.arg for keyword in call.keywords if keyword.arg), where)
+    fields = tuple(keyword.arg for keyword in call.keywords if keyword.arg)
+    return [Call(name, level, fields, where) for name in names]
 
 
-def log_events(folder: Path) -> list[Call]:
-    """Every `log().level("name", field=...)` below `folder`."""
+def _names(node: ast.expr, parts: Parts) -> list[str]:
+    """The names that an event can have; one varying part at its beginning is told by `parts`."""
+    match node:
+        case ast.Constant(value=str(name)):
+            return [name]
+        case ast.JoinedStr(values=[ast.FormattedValue(value=part), ast.Constant(value=str(rest))]):
+            return [f"{one}{rest}" for one in parts.get(ast.unparse(part), ())]
+    return []
+
+
+def log_events(folder: Path, parts: Parts | None = None) -> list[Call]:
+    """Every `log().level("name", field=...)` below `folder`; also `f"{part}_name"`, for each of `parts["part"]`."""
     found = [
-        _event(call, call.func.attr, path, folder.parent)
+        event
         for path, tree in sources(folder)
         for call in _calls(tree)
         if isinstance(call.func, ast.Attribute)
         and isinstance(call.func.value, ast.Call)
         and isinstance(call.func.value.func, ast.Name)
         and call.func.value.func.id == "log"
+        for event in _event(call, call.func.attr, path, folder.parent, parts or {})
     ]
     return _merged(found)
 
@@ -70,10 +86,11 @@ def log_events(folder: Path) -> list[Call]:
 def runner_lines(folder: Path) -> list[Call]:
     """Every `lines.event("name", field=...)` of the runner, and the exit line."""
     found = [
-        _event(call, "line", path, folder)
+        event
         for path, tree in sources(folder)
         for call in _calls(tree)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "event"
+        for event in _event(call, "line", path, folder, {})
     ]
     return _merged([*found, Call("exit", "line", ("code", "reason", "..."), "lines.py")])
 

@@ -24,7 +24,9 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "check": ("pidispatch.cli.check:check", "Check everything a worker needs, and say what to mend."),
     "completion": ("pidispatch.cli.completion:completion", "Print the script that completes verbs and ids in a shell."),
     "egress": ("pidispatch.cli.egress:egress", "Run the proxy by which jobs reach the allowed hosts."),
+    "explain": ("pidispatch.cli.explain:explain", "Say where a job stands, why, and what to do about it."),
     "image": ("pidispatch.cli.image:image", "Build and verify the image that jobs run in."),
+    "limits": ("pidispatch.cli.limits:limits", "Show every bound on runs: how full, and when it frees."),
     "logs": ("pidispatch.cli.logs:logs", "Print the kept output of a run, or follow it."),
     "pause": ("pidispatch.cli.pause:pause", "Start no new jobs."),
     "resume": ("pidispatch.cli.pause:resume", "Start jobs again after a pause."),
@@ -37,7 +39,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "worker": ("pidispatch.cli.worker:worker", "Take jobs from the queue and run them."),
 }
 #: Verbs that do nothing but print: output that could not be written is their failure.
-PRINTING: Final = frozenset({"check", "completion", "logs", "runs", "show", "status"})
+PRINTING: Final = frozenset({"check", "completion", "explain", "limits", "logs", "runs", "show", "status"})
 
 _BRIEF: Final = ("runs", "show")
 

@@ -100,7 +100,9 @@ def _spent(record: RunRecord) -> Facts:
             yield "by model", _usage_row(row)
     if record.context is not None:
         yield "context", f"{view.count(record.context.tokens)} of {view.count(record.context.window)} tokens at the end"
-    yield "counted", f"{view.switch(record.budget_reserved)} (whether the run counts as spent)"
+    yield "counted", f"{view.switch(record.budget_reserved)} (whether it stays counted in the windows of runs)"
+    for key, amount in sorted((record.charged or {}).items()):
+        yield "", f"{view.count(amount)} in {view.text(key)}"
 
 
 def _usage_row(row: UsageRow) -> str:

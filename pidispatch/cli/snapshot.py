@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from pidispatch.jobs.overview import JobSeen, Overview
 from pidispatch.jobs.pausing import EVERY, paused_state
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.server.client import ServerFacts
-
-#: Digits of a number that a worker tells of itself.
-_DIGITS: Final = 9
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Snapshot:
 
     def slots(self) -> tuple[int, int]:
         """Taken slots and all slots of the workers that are there."""
-        return sum(_told(one, "running") for one in self.workers), sum(_told(one, "slots") for one in self.workers)
+        return sum(one.told("running") for one in self.workers), sum(one.told("slots") for one in self.workers)
 
 
 def as_document(seen: Snapshot) -> dict[str, Any]:
@@ -47,8 +44,8 @@ def as_document(seen: Snapshot) -> dict[str, Any]:
     return {
         "pausedState": paused_state(overview.names, overview.paused),
         **seen.counts(),
-        "at": _iso(overview.at),
-        "allPausedSince": _iso(overview.all_paused_since),
+        "at": iso(overview.at),
+        "allPausedSince": iso(overview.all_paused_since),
         "slots": {"taken": taken, "all": slots},
         "unrecorded": overview.unrecorded,
         "oldestWaiting": None if overview.oldest is None else _job(overview.oldest),
@@ -58,7 +55,7 @@ def as_document(seen: Snapshot) -> dict[str, Any]:
             {
                 "name": queue.name,
                 "waiting": queue.waiting,
-                "pausedSince": _iso(queue.paused_since),
+                "pausedSince": iso(queue.paused_since),
                 "workers": [worker.name for worker in seen.workers if queue.name in worker.queues],
             }
             for queue in overview.queues
@@ -77,24 +74,25 @@ def _worker(worker: WorkerSeen) -> dict[str, Any]:
     return {
         "name": worker.name,
         "queues": worker.queues,
-        "slots": _told(worker, "slots"),
-        "running": _told(worker, "running"),
+        "slots": worker.told("slots"),
+        "running": worker.told("running"),
         "tickAgeS": tick_age_s(worker),
         "seenAgeS": round(worker.age_ms / 1000),
         "engine": fields.get("engine"),
+        "files": faulty_files(worker),
     }
 
 
 def tick_age_s(worker: WorkerSeen) -> int:
     """Seconds since the worker's consumer last proved that it hears."""
-    return _told(worker, "heardS") + round(worker.age_ms / 1000)
+    return worker.told("heardS") + round(worker.age_ms / 1000)
 
 
-def _told(worker: WorkerSeen, name: str) -> int:
-    # One of another version may describe itself otherwise.
-    text = worker.fields.get(name, "")
-    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
+def faulty_files(worker: WorkerSeen) -> list[str]:
+    """Names of the operator's files whose newest content the worker refuses, so that it goes on with the old one."""
+    return [name for name in worker.fields.get("files", "").split(",") if name]
 
 
-def _iso(instant: datetime | None) -> str | None:
+def iso(instant: datetime | None) -> str | None:
+    """An instant as every document has it: ISO 8601, UTC."""
     return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

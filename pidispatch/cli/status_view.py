@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from pidispatch.cli.snapshot import Snapshot, tick_age_s
+from pidispatch.cli.snapshot import Snapshot, faulty_files, tick_age_s
 from pidispatch.cli.table import PIPE_COLUMNS, table_of
 from pidispatch.config.text import printable
 from pidispatch.jobs.overview import Overview
@@ -85,6 +85,13 @@ def _warnings(seen: Snapshot) -> Iterator[Text]:
     for worker in seen.workers:
         if tick_age_s(worker) > Limits().deaf_s and not seen.overview.paused:
             text = f"worker {printable(worker.name)} has heard nothing for {_span(tick_age_s(worker))}; see its log"
+            yield Text(text, style=_WARN)
+        for name in faulty_files(worker):
+            file = printable(name.replace("_", "-"))
+            text = (
+                f"worker {printable(worker.name)} refuses the last edit of its {file} file "
+                "and goes on with what it had before; its log says why: mend the file, see pi-dispatch check FILE"
+            )
             yield Text(text, style=_WARN)
     if not seen.server.durable:
         text = "the server does not keep all it is told: set appendonly yes and maxmemory-policy noeviction"

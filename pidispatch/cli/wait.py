@@ -33,6 +33,7 @@ Pause = Callable[[float], bool]
 _WHY: Final = {
     Why.HOST_BUSY.value: "all job slots of the machine are taken",
     Why.SCOPE_BUSY.value: "another job works in the same folder",
+    Why.QUIET_HOURS.value: "the quiet hours of its folder last until then",
     Why.PAUSED.value: "its queue is paused, until: pi-dispatch resume",
     Why.STOPPED.value: "its worker stopped before anything was spent",
 }

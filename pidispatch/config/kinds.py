@@ -54,6 +54,7 @@ def within(floor: int, ceiling: int) -> Callable[[object], int]:
 
 PositiveInt = Annotated[int, BeforeValidator(at_least(1))]
 NonNegativeInt = Annotated[int, BeforeValidator(at_least(0))]
+Percent = Annotated[int, BeforeValidator(within(1, 99))]
 #: Hours of a week at most.
 WeekHours = Annotated[int, BeforeValidator(within(0, 168))]
 

@@ -9,12 +9,13 @@ import re
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pidispatch.config.field import setting
+from pidispatch.config.file_settings import FileSettings
 from pidispatch.config.kinds import (
     ImageReference,
     NameList,
@@ -26,6 +27,7 @@ from pidispatch.config.kinds import (
     Switch,
     WeekHours,
 )
+from pidispatch.config.money_settings import MoneySettings
 from pidispatch.config.queue_settings import QueueSettings
 from pidispatch.config.text import printable
 from pidispatch.values import names
@@ -53,14 +55,14 @@ def _default_agent_dir() -> Path:
 
 _CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: Variables for which an empty value is refused instead of read as unset.
-_EMPTY_IS_A_VALUE = frozenset({"PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"})
+EMPTY_IS_A_VALUE: Final = ("PI_JOBS_DIR", "PI_GLOBAL_PI_DIR", "PI_PAUSE_WINDOWS_FILE")
 
 
 #: Variables whose value is never repeated.
 _SECRET = frozenset({"VALKEY_PASSWORD"})
 
 
-class Settings(QueueSettings):
+class Settings(FileSettings, MoneySettings, QueueSettings):
     """The settings of one process, read once from its environment."""
 
     model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True, env_prefix="")
@@ -243,7 +245,7 @@ class Settings(QueueSettings):
     @model_validator(mode="before")
     @classmethod
     def _empty_is_unset(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in data.items() if value != "" or key in _EMPTY_IS_A_VALUE}
+        return {key: value for key, value in data.items() if value != "" or key in EMPTY_IS_A_VALUE}
 
     @field_validator("jobs_dir", "state_dir", "logs_dir", "agent_dir", "egress_dir", "global_pi_dir", mode="after")
     @classmethod
@@ -283,7 +285,7 @@ class Settings(QueueSettings):
 
 
 def refuse_unserved_bounds(environ: Mapping[str, str]) -> None:
-    """Refuse (`ConfigError`) a bound on money, size or time that is set and that nothing of this version enforces.
+    """Refuse (`ConfigError`) what is set of later versions: bounds that nothing enforces, files that nothing reads.
 
     Whoever sets one relies on it; to run on without it would be a promise broken in silence.
     """
@@ -294,9 +296,9 @@ def refuse_unserved_bounds(environ: Mapping[str, str]) -> None:
     ]
     if found:
         raise ConfigError(
-            f"{', '.join(found)} {'is' if len(found) == 1 else 'are'} set, and this version enforces no such bound, so "
-            f"nothing is run. Unset what nothing enforces (unset {' '.join(found)}) and bound the spending at the "
-            "provider; each run is bounded by PI_MAX_TURNS and PI_MAX_TOKENS",
+            f"{', '.join(found)} {'is' if len(found) == 1 else 'are'} set, and this version serves nothing of that, "
+            f"so nothing is run. Unset what nothing serves (unset {' '.join(found)}). What bounds runs is PI_DAILY_CAP "
+            "and its like, PI_MAX_TURNS and PI_MAX_TOKENS for each, and a limit at the provider",
             "unserved-bound",
         )
 

@@ -28,6 +28,7 @@ class Calls:
 
     def __init__(self, client: redis.Redis, prefix: str, limits: Limits, offset_ms: int = 0) -> None:
         self._client = client
+        self._prefix = prefix
         self._key = named(prefix)
         self._limits = limits
         self._bounds = json.dumps(_bounds(prefix, limits, offset_ms))

@@ -41,11 +41,6 @@ def retry_id(job_id: str, number: int) -> str:
     return f"retry-{_digest([job_id, str(number)])}"
 
 
-def cron_id(on_id: str, epoch_ms: int) -> str:
-    """The id of one occurrence of a schedule, however many schedulers see it fall due."""
-    return f"repeat:{on_id}:{epoch_ms}"
-
-
 def _minute(now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
 

@@ -48,6 +48,13 @@ PAUSED: Final = Key(
     "since when no job of the queue is started, in milliseconds since 1970; `*` stands for every queue",
     "never",
 )
+BUDGET: Final = Key(
+    "budget:<window>",
+    "string",
+    "runs counted in a day (`2026-01-31`), a week (`w:` and its Monday) or a month (`m:2026-01`), all UTC",
+    "2, 9 or 40 days after its first run",
+)
+BUDGET_TOKENS: Final = Key("budget:t:<day>", "string", "tokens used on a day, UTC", "2 days after its first run")
 WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
 WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
 SWEPT: Final = Key(
@@ -72,6 +79,8 @@ KEYS: Final[tuple[Key, ...]] = (
     CANCEL_REQUEST,
     CANCEL_ANSWER,
     PAUSED,
+    BUDGET,
+    BUDGET_TOKENS,
     WORKER,
     WORKERS,
     SWEPT,

@@ -55,6 +55,7 @@ def _without_worker(row: Row) -> RunRecord:
         provider=job.provider if job else None,
         model=job.model if job else None,
         budget_reserved=row.spend_ms is not None,
+        charged=row.charged,
         attempt=row.attempt,
         attempts=_earlier(row),
         host=row.lost_owner.partition("#")[0] if row.lost_owner else None,

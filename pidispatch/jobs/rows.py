@@ -3,12 +3,18 @@
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from pidispatch.jobs.charges import Reserved, TurnedAway, verdict
 from pidispatch.values.base import Value
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job, JobKind
 from pidispatch.values.record import RunRecord
+
+#: Digits of a number that a worker tells of itself.
+_DIGITS: Final = 9
+#: Amounts by key; the store's own arithmetic makes no difference between 1 and 1.0.
+_CHARGED: Final = TypeAdapter(dict[str, int])
 
 
 class JobState(StrEnum):
@@ -180,6 +186,11 @@ class WorkerSeen(Value):
         """The queues that it takes from."""
         return [name for name in self.fields.get("queues", "").split(",") if name]
 
+    def told(self, name: str) -> int:
+        """A number that it tells of itself; 0 where it tells none, as one of another version may."""
+        text = self.fields.get(name, "")
+        return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
+
 
 def unreadable(job_id: str) -> str:
     """What is said of a row that holds no job."""
@@ -223,6 +234,10 @@ class Row(Value):
     acquired_ms: int | None = Field(default=None, alias="acquiredAt")
     #: Since when this attempt may have cost something.
     spend_ms: int | None = Field(default=None, alias="spendFrom")
+    #: What this attempt was counted for, as JSON: amounts by key, without the prefix of all keys.
+    charged_text: str | None = Field(default=None, alias="charged", repr=False)
+    #: Its generation and what the counters answered it, as JSON.
+    verdict_text: str | None = Field(default=None, alias="verdict", repr=False)
     finished_ms: int | None = Field(default=None, alias="finishedAt")
     #: The lease's owner; only of an active job.
     owner: str | None = None
@@ -244,6 +259,16 @@ class Row(Value):
     previous: str | None = Field(default=None, repr=False)
     #: A record that a job which had ended as lost takes its telemetry from.
     telemetry: str | None = Field(default=None, repr=False)
+
+    @property
+    def charged(self) -> dict[str, int]:
+        """What this attempt was counted for: amounts by key, without the prefix of all keys."""
+        return {} if self.charged_text is None else _CHARGED.validate_json(self.charged_text)
+
+    @property
+    def verdict(self) -> Reserved | TurnedAway | None:
+        """What the counters answered its last attempt; `None` where it has not asked."""
+        return None if self.verdict_text is None else verdict(self.verdict_text.partition(" ")[2])
 
     @property
     def job(self) -> Job:

@@ -11,6 +11,7 @@ SCRIPTS: Final[tuple[str, ...]] = (
     "renew",
     "defer",
     "spend",
+    "book",
     "finish",
     "fail",
     "cancel",

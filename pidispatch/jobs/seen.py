@@ -1,7 +1,7 @@
 """What is only looked at: how far a run is, how it ended, which workers are there. Nothing is decided on it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pidispatch.jobs.calls import Calls
@@ -29,6 +29,12 @@ class Seen(Calls):
         """What was told with the end of an attempt; `None` where that is nothing. Raises `InfraError`."""
         text = self._ask(lambda: self._client.get(self._key(TOLD, job_id)))
         return None if text is None else dict(json.loads(str(text)))
+
+    def counted(self, keys: Sequence[str]) -> dict[str, int]:
+        """What these counters stand at, by their key without the prefix of all keys. Raises `InfraError`."""
+        names = [f"{self._prefix}{key}" for key in keys]
+        amounts = self._ask(lambda: self._client.mget(names))
+        return {key: int(amount or 0) for key, amount in zip(keys, amounts, strict=True)}
 
     def beat(self, worker: str, fields: Mapping[str, str | int]) -> None:
         """Describe a worker anew; what it said before is gone. Raises `InfraError`."""

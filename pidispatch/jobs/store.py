@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from pidispatch.jobs import lost
 from pidispatch.jobs.cancelling import Cancelling
+from pidispatch.jobs.charges import NOTHING, Ask, Reserved, TurnedAway, verdict
 from pidispatch.jobs.endings import Telling
 from pidispatch.jobs.keys import JOB, TAKEN
 from pidispatch.jobs.overview import Overviews
@@ -100,16 +101,26 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
         answers = self._script("renew", *(part for one in asked for part in _proof(one)))
         return {one.job_id: Answer(answer) for one, answer in zip(asked, answers, strict=True)}
 
-    def defer(self, lease: Lease, delay_ms: int, why: str) -> Deferred | Answer:
+    def defer(self, lease: Lease, delay_ms: int, why: str, *, never_started: bool = False) -> Deferred | Answer:
         """Put a job to sleep, with the same attempt. An attempt that may have cost something is never put to sleep.
 
-        The ticket of the new generation is to be published next. Raises `InfraError`.
+        `never_started`: no container was made since `spend`, so what was counted is given back. The ticket of the new
+        generation is to be published next. Raises `InfraError`.
         """
-        return _slept(self._script("defer", *_proof(lease), delay_ms, why))
+        return _slept(self._script("defer", *_proof(lease), delay_ms, why, int(never_started)))
 
-    def spend(self, lease: Lease) -> Answer:
-        """Note that from now on this attempt may cost something, and renew its lease. Raises `InfraError`."""
-        return Answer(self._script("spend", *_proof(lease)))
+    def spend(self, lease: Lease, ask: Ask = NOTHING) -> Reserved | TurnedAway | Answer:
+        """Count the attempt in every ledger it asks for, and note that from now on it may cost something.
+
+        All of it or nothing, in one step; asked a second time, the answer is the first one's. Renews the lease. An
+        `Answer` where the job is another's, or gone. Raises `InfraError`.
+        """
+        status, *told = self._script("spend", *_proof(lease), ask.model_dump_json())
+        return Answer(status) if status != "won" else verdict(told[0])
+
+    def book(self, lease: Lease, key: str, ttl_ms: int, amount: int) -> Answer:
+        """Add what the attempt has used to the counter `key`, once however often it is said. Raises `InfraError`."""
+        return Answer(self._script("book", *_proof(lease), key, ttl_ms, amount))
 
     def finish(self, lease: Lease, record: RunRecord, telling: Telling | None = None) -> Answer:
         """End a job with `record`. `WON` is answered once; its receiver writes the record. Raises `InfraError`.
@@ -117,7 +128,7 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
         `telling` is kept for an hour for the one who waits for the job (`told`).
         """
         told = (record.model_dump_json(), record.reason or "", record.cause or "", record.attempt, _shown(telling))
-        return Answer(self._script("finish", *_proof(lease), ending_state(record).value, *told))
+        return Answer(self._script("finish", *_proof(lease), ending_state(record).value, *told, _kept(record)))
 
     def fail(
         self, lease: Lease, record: RunRecord, telling: Telling | None = None, *, never_started: bool
@@ -127,10 +138,9 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
         `CANCEL`: another attempt would come, and a request to cancel stands. `never_started` says that no container
         ran, so that nothing was spent. `telling` as for `finish`. Raises `InfraError`.
         """
-        told = (record.model_dump_json(), record.reason or "", record.cause or "")
-        return _slept(
-            self._script("fail", *_proof(lease), *told, int(record.final), int(never_started), _shown(telling))
-        )
+        told = (record.model_dump_json(), record.reason or "", record.cause or "", int(record.final))
+        more = (int(never_started), _shown(telling), _kept(record))
+        return _slept(self._script("fail", *_proof(lease), *told, *more))
 
     def row(self, job_id: str) -> Row | None:
         """The row of a job as it stands; `None` where there is none. Raises `InfraError`."""
@@ -149,6 +159,11 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
 
 def _proof(lease: Lease) -> tuple[str, str, int]:
     return lease.job_id, lease.owner, lease.gen
+
+
+def _kept(record: RunRecord) -> int:
+    """Whether what the attempt was counted for stays. Its record says so: the counters are the sum of all records."""
+    return int(bool(record.charged))
 
 
 def _shown(telling: Telling | None) -> str:

@@ -18,6 +18,7 @@ from pidispatch.box.run import ContainerEnd, Hooks, Sink, run_container
 from pidispatch.box.spec import ContainerSpec
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
+from pidispatch.runs.charging import book_tokens, still_charged
 from pidispatch.runs.classify import aborted, classify, classify_error
 from pidispatch.runs.deadline import Deadlines
 from pidispatch.runs.events import tell_exit, tell_lost
@@ -26,7 +27,7 @@ from pidispatch.runs.ladder import LADDER, climb
 from pidispatch.runs.note import EndNote, write_end
 from pidispatch.runs.prepare import container_spec
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import Finish, LeaseLost, Output, Spend, no_one
+from pidispatch.runs.seams import Book, Finish, LeaseLost, Output, Spend, unbooked, uncounted
 from pidispatch.runs.site import Effective, Site
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.change import Change
@@ -52,9 +53,9 @@ class Attempt:
 
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
     `finish` is called with each result while everything that is needed to settle the attempt still lies on the disk:
-    where it fails, that stays there for the next start. `spend` is called right before the container is made, and may
-    still end the attempt. `output` gives what takes a job's output beside its kept log. In `records` stays
-    reserved what the record of the attempt will be, until whoever runs it writes it there or forgoes it.
+    where it fails, that stays there for the next start. `spend` is the last rung's, and `book` is told what a container
+    used. `output` gives what takes a job's output beside its kept log. In `records` stays reserved what the record of
+    the attempt will be, until whoever runs it writes it there or forgoes it.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class Attempt:
         clock: Clock,
         environ: Mapping[str, str] | None = None,
         *,
-        spend: Spend = no_one,
+        spend: Spend = uncounted,
+        book: Book = unbooked,
         output: Output | None = None,
         records: RecordStore | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class Attempt:
         self._clock = clock
         self._environ = os.environ if environ is None else environ
         self._spend = spend
+        self._book = book
         self._output = output
         self._records = records or RecordStore(settings.logs_dir)
 
@@ -130,6 +133,7 @@ class Attempt:
             cleanup=ExitStack(),
             number=number,
             spend=self._spend,
+            book=self._book,
             output=self._output,
         )
 
@@ -153,7 +157,7 @@ def _ended(site: Site) -> Result | Defer:
             reason=Reason.INFRA, cause="internal-error", detail=_OURS, remedy=remedy_of("internal-error")
         )
         result = begun.ending(broke).model_copy(update={"spent": None if site.spent else False})
-    return result.model_copy(update={"ended_at": site.clock.now()})
+    return result.model_copy(update={"ended_at": site.clock.now(), "charged": still_charged(site, result.outcome)})
 
 
 def _clean_up(site: Site) -> None:
@@ -180,6 +184,7 @@ def _attempted(site: Site, result: Result) -> Result | Defer:
     finally:
         restored, guard_error = _put_back(site)
     outcome, telemetry = classify(end)
+    book_tokens(site, telemetry)
     if end.seconds is None:
         return _stopped(site) or result.ending(outcome)
     change, diff, change_error = _read_change(site)
@@ -210,7 +215,6 @@ def _stopped(site: Site) -> Defer | None:
 
 def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
     def spending() -> None:
-        site.spend(site.job)
         site.spent = True
 
     def gone() -> None:

@@ -52,6 +52,9 @@ def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) 
             log().info("refused_egress_proxy_missing", jobId=job.id, proxy=proxy)
         case Reason.EGRESS_PROXY_STOPPED:
             log().info("refused_egress_proxy_stopped", jobId=job.id, proxy=proxy)
+        case Reason.OVER_BUDGET | Reason.SOFT_HOLD | Reason.DAILY_TOKEN_CAP:
+            # Told where the numbers are known, with them.
+            return
         case _:
             log().info(
                 "refused_config",

@@ -183,6 +183,13 @@ def _egress(site: Site) -> str | Refused | None:
     return alias
 
 
+def _budget(site: Site) -> str | Refused:
+    # One instant for everything this attempt is counted for, also at its end.
+    site.counted_at = site.clock.now()
+    site.charged, refused = site.spend(site.job, site.counted_at)
+    return refused or ""
+
+
 LADDER: Final = (
     Step("records", _records),
     Step("folder", _folder),
@@ -193,4 +200,5 @@ LADDER: Final = (
     Step("credential", _credential),
     Step("egress", _egress),
     Step("workspace", prepare),
+    Step("budget", _budget),
 )

@@ -1,16 +1,22 @@
 """What an attempt asks of whoever runs it: to be told before money is spent, to keep its result, to take its output."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from pidispatch.box.run import Sink
 from pidispatch.values.job import Job
+from pidispatch.values.outcome import Refused
 from pidispatch.values.record import Result
 
 #: Keeps the result of an attempt; raises `InfraError` where it cannot.
 Finish = Callable[[Job, Result], None]
-#: Told right before the container is made, from which on the job counts as paid for. What it raises ends the attempt
-#: before that: `InfraError` where it could not be noted, `LeaseLost` where the job is not this program's any more.
-Spend = Callable[[Job], None]
+#: Asked by the last rung, from which on the job counts as paid for: what it is counted for, amounts by the key of a
+#: counter, and the refusal where a cap stands against it. What it raises ends the attempt: `InfraError` where it could
+#: not be noted, `LeaseLost` where the job is not this program's any more.
+Spend = Callable[[Job, datetime], tuple[dict[str, int], Refused | None]]
+#: Told what a container used, in tokens, with the instant at which the attempt was counted; returns what is to be added
+#: to what the attempt is counted for. Raises `InfraError` where it cannot be booked.
+Book = Callable[[Job, datetime, int], dict[str, int]]
 #: Gives, for the id of a job, what takes its output as it comes.
 Output = Callable[[str], Sink]
 
@@ -19,5 +25,11 @@ class LeaseLost(Exception):
     """Another one has taken the job over, so that nothing may be started for it and nothing be written of it."""
 
 
-def no_one(_: Job) -> None:
-    """For a program that has nobody to tell."""
+def uncounted(_job: Job, _now: datetime) -> tuple[dict[str, int], Refused | None]:
+    """For a program that nothing bounds."""
+    return {}, None
+
+
+def unbooked(_job: Job, _now: datetime, _tokens: int) -> dict[str, int]:
+    """Likewise."""
+    return {}

@@ -13,7 +13,7 @@ from pidispatch.box.spec import JobUser
 from pidispatch.box.user import HostFacts
 from pidispatch.config.settings import Settings
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import Output, Spend, no_one
+from pidispatch.runs.seams import Book, Output, Spend, unbooked, uncounted
 from pidispatch.values.clock import Clock
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
@@ -66,8 +66,9 @@ class Site:
     cleanup: ExitStack
     #: Which attempt at the job it is, from 1.
     number: int = 1
-    #: Told before money can be spent.
-    spend: Spend = no_one
+    #: Asked before money can be spent.
+    spend: Spend = uncounted
+    book: Book = unbooked
     output: Output | None = None
 
     folder: Folder = field(init=False)
@@ -82,6 +83,9 @@ class Site:
     job_dir: JobDir = field(init=False)
     git: HostGit = field(init=False)
     before: Snapshot = field(init=False)
+    #: When the attempt was counted, and what for: amounts by the key of a counter.
+    counted_at: datetime = field(init=False)
+    charged: dict[str, int] = field(init=False, default_factory=dict)
     #: Whether a container may have been started.
     spent: bool = field(init=False, default=False)
     #: Whether the job directory may be removed: nothing of the run is left to be put in order.

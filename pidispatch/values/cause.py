@@ -131,6 +131,10 @@ CAUSES: Final[dict[str, Explained]] = {
         "The run needed more memory than the box has (docs/reference/limits.md).",
         "Split the task, or have the agent run less at once.",
     ),
+    "operator-file": Explained(
+        "A file of the operator's, such as that of the quiet hours, is missing, unreadable or invalid.",
+        "The message names file, entry, field and what to write; look again with: pi-dispatch check FILE",
+    ),
     "other-engine": Explained(
         "The container of a broken-off run was on another engine.", "Run once with the DOCKER_HOST of then."
     ),

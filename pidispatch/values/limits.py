@@ -74,10 +74,19 @@ class Limits(Value):
     lost_requeues: int = Field(default=2, ge=0)
     #: Milliseconds in which a second job with the same semantic key is not created.
     dedup_ms: int = Field(default=600_000, ge=1)
+    #: Seconds for which an occurrence of a schedule is on time: looks of a scheduler are seconds apart, and only what
+    #: no scheduler was there for counts as missed.
+    on_time_s: float = Field(default=60.0, gt=0)
     #: Milliseconds until a job that met a busy folder, or a busy machine, is looked at again.
     scope_busy_recheck_ms: int = Field(default=5_000, ge=1)
     #: Milliseconds until a job is looked at again that fell due while its queue was paused.
     paused_recheck_ms: int = Field(default=13_000, ge=1)
+    #: Milliseconds before the end of quiet hours from which on a job is let in.
+    quiet_slack_ms: int = Field(default=1_000, ge=0)
+    #: Milliseconds without a further event after which an edited file is read; at most so long from the first event on.
+    edit_debounce_ms: int = Field(default=150, ge=1)
+    #: Seconds between looks at a file of the operator's while no event tells of it.
+    file_look_s: float = Field(default=5.0, gt=0)
     #: Seconds between looks at which queues are paused.
     pause_poll_s: float = Field(default=1.0, gt=0)
     #: Milliseconds until a ticket is looked at again whose store did not answer.

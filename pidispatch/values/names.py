@@ -59,21 +59,16 @@ RESERVED: Final = (
     "PLAYWRIGHT_MCP_BROWSER",
     "PLAYWRIGHT_MCP_SANDBOX",
 )
-#: Bounds that an operator may know from the documentation of later versions. Nothing enforces them yet, so a set one
-#: is refused instead of ignored.
+#: Bounds and files that an operator may know from the documentation of later versions. Nothing serves them yet, so a
+#: set one is refused instead of ignored.
 UNSERVED_BOUNDS: Final = (
-    "PI_DAILY_CAP",
-    "PI_WEEKLY_CAP",
-    "PI_MONTHLY_CAP",
-    "PI_SOFT_HOLD_PCT",
-    "PI_DAILY_TOKEN_CAP",
     "PI_MAX_COST_USD",
     "PI_DAILY_COST_USD",
     "PI_WEEKLY_COST_USD",
     "PI_MONTHLY_COST_USD",
     "PI_ALLOWED_MODELS",
-    "PI_PAUSE_WINDOWS_FILE",
     "PI_SCOPED_LIMITS_FILE",
+    "PI_TRIGGERS_FILE",
     "PI_PROJECTS_FILE",
     "PI_ENVELOPE_FILE",
     "PI_HOST_MEMORY_BUDGET",

@@ -84,6 +84,22 @@ class Reason(StrEnum):
         "Two files of the repository's .pi would have the same name where case does not count.",
         "Rename one of them in the commit.",
     )
+    DAILY_TOKEN_CAP = (
+        "daily-token-cap",
+        "The tokens of the day are used up (PI_DAILY_TOKEN_CAP).",
+        "Wait for the next day (UTC), or raise PI_DAILY_TOKEN_CAP and start the worker anew.",
+    )
+    OVER_BUDGET = (
+        "over-budget",
+        "The runs of a day, a week or a month are used up; the cause names the window.",
+        "Wait for the next window (UTC), or raise PI_DAILY_CAP, PI_WEEKLY_CAP or PI_MONTHLY_CAP and start the worker "
+        "anew.",
+    )
+    SOFT_HOLD = (
+        "soft-hold",
+        "A window is as full as PI_SOFT_HOLD_PCT allows, so that nothing new is started; the cause names the window.",
+        "Wait for the next window (UTC), or raise PI_SOFT_HOLD_PCT or the window's cap and start the worker anew.",
+    )
     # Ended by policy; never retried.
     WORKER_ABORT = (
         "worker-abort",

@@ -1,7 +1,7 @@
 """The run record: what is kept of a run. Ids, operator-chosen names, numbers and fixed words only."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -11,6 +11,9 @@ from pidispatch.values.job import Job
 from pidispatch.values.outcome import Completed, InfraFailed, Outcome, recorded_outcome
 from pidispatch.values.reason import Reason
 from pidispatch.values.usage import Context, Telemetry, Usage
+
+#: What the keys of counters begin with that are not of the whole deployment.
+_NARROW: Final = "budget:s:"
 
 
 class Result(Value):
@@ -42,6 +45,8 @@ class Result(Value):
     guard_error: str | None = None
     #: Seconds from the container's start to its end.
     container_s: float | None = None
+    #: What the attempt stays counted for: amounts by the key of a counter.
+    charged: dict[str, int] = Field(default_factory=dict)
 
     @classmethod
     def begin(cls, now: datetime, provider: str, model: str) -> "Result":
@@ -78,6 +83,7 @@ class EarlierAttempt(Value):
     usage: Usage | None
     budget_reserved: bool | None
     git_restored: int | None = None
+    charged: dict[str, int] | None = None
 
 
 class RunRecord(Value):
@@ -110,8 +116,11 @@ class RunRecord(Value):
     #: As the host chose it; never what the container says.
     provider: str | None
     model: str | None
-    #: Whether the run counts as spent: true as soon as its container was started.
+    #: Whether the run stays counted in the deployment's windows; where none counts it, whether its container was
+    #: started.
     budget_reserved: bool | None
+    #: What it stays counted for, exactly: amounts by the key of a counter, without the prefix of all keys.
+    charged: dict[str, int] | None = None
     #: Which attempt at the job this is, from 1.
     attempt: int
     #: The attempts before it, oldest first.
@@ -160,7 +169,8 @@ class RunRecord(Value):
             context=result.telemetry.context,
             provider=result.provider,
             model=result.model,
-            budget_reserved=False if refusal and refusal.reason is Reason.CONTAINER_NEVER_STARTED else result.spent,
+            budget_reserved=_reserved(result, refusal.reason if refusal else None),
+            charged=result.charged,
             attempt=attempt,
             attempts=attempts,
             host=host,
@@ -186,3 +196,11 @@ class RunRecord(Value):
     def final(self) -> bool:
         """Whether the job must not run again: it ended by itself or by policy, or nobody can tell what it spent."""
         return self.outcome != "failed" or self.reason == Reason.WORKER_LOST
+
+
+def _reserved(result: Result, reason: Reason | None) -> bool | None:
+    if reason is Reason.CONTAINER_NEVER_STARTED:
+        return False
+    counted = any(not key.startswith(_NARROW) for key in result.charged)
+    # An error of our own may have come anywhere; a refusal by a cap is counted though nothing ran.
+    return True if result.spent is not None and counted else result.spent

@@ -13,6 +13,8 @@ class Why(StrEnum):
     HOST_BUSY = "host-busy"
     #: Another job works in the same folder.
     SCOPE_BUSY = "scope-busy"
+    #: The quiet hours of its folder last until then.
+    QUIET_HOURS = "quiet-hours"
     #: Its queue is paused.
     PAUSED = "paused"
     #: The worker stopped before anything was spent.

@@ -7,14 +7,17 @@ winner goes on (docs/explanation/queue.md).
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import datetime
+from typing import Protocol, TypeVar
 
 from pidispatch.box.abort import Abort
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.gates.chain import Gates
+from pidispatch.jobs.charges import TurnedAway
 from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, Paused
 from pidispatch.jobs.store import JobStore, RowUnreadable
+from pidispatch.money.budget import Budget
 from pidispatch.runs.classify import aborted
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.seams import LeaseLost
@@ -32,6 +35,8 @@ from pidispatch.worker.delivery import Delivery, End
 from pidispatch.worker.ending import Ended, Ending, unreadable_record
 from pidispatch.worker.held import Held
 from pidispatch.worker.leases import Leases
+
+T = TypeVar("T")
 
 
 class RunAttempt(Protocol):
@@ -51,6 +56,8 @@ class _Case:
     acquired: Acquired
     held: Held
     ended: Ended | None = None
+    #: Whether it was counted; where nothing ran, that is given back.
+    counted: bool = False
 
     @property
     def earlier(self) -> tuple[EarlierAttempt, ...]:
@@ -60,7 +67,10 @@ class _Case:
 
 
 class Deliverer:
-    """Takes tickets. `finish` and `spend` are what its attempts call back; `failed` is told of one that failed."""
+    """Takes tickets.
+
+    `finish`, `spend` and `book` are what its attempts call back; `failed` is told of one that failed.
+    """
 
     #: Set once, right after the attempt that calls back was made.
     attempt: RunAttempt
@@ -72,6 +82,7 @@ class Deliverer:
         leases: Leases,
         ending: Ending,
         records: RecordStore,
+        budget: Budget,
         settings: Settings,
         limits: Limits,
         clock: Clock,
@@ -87,6 +98,7 @@ class Deliverer:
         self._leases = leases
         self._ending = ending
         self._records = records
+        self._budget = budget
         self._settings = settings
         self._limits = limits
         self._clock = clock
@@ -123,12 +135,7 @@ class Deliverer:
 
     def _acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Paused | Ignored:
         """Ask for the job; once more where the answer was lost, as the same delivery. Raises `InfraError`."""
-        try:
-            return self._store.acquire(job_id, gen, owner)
-        except RowUnreadable:
-            raise
-        except InfraError:
-            return self._store.acquire(job_id, gen, owner)
+        return _once_more(lambda: self._store.acquire(job_id, gen, owner))
 
     def _taken(self, case: _Case) -> Delivery:
         job = case.acquired.job
@@ -192,14 +199,28 @@ class Deliverer:
             return Delivery(acquired.job.id, End.IGNORED)
         return self._delivery(case, case.ended)
 
-    def spend(self, job: Job) -> None:
-        """Stamp that from here on the job may be paid for. Raises `LeaseLost`, and `InfraError` for no answer."""
-        answer = self._store.spend(self._cases[job.id].held.lease)
-        if answer is Answer.STALE:
+    def spend(self, job: Job, now: datetime) -> tuple[dict[str, int], Refused | None]:
+        """Count the attempt, and stamp that from here on it may be paid for: what it was counted for, and a refusal.
+
+        Raises `LeaseLost`, and `InfraError` for no answer.
+        """
+        case = self._cases[job.id]
+        found = _once_more(lambda: self._store.spend(case.held.lease, self._budget.ask(now)))
+        if isinstance(found, Answer):
             raise LeaseLost
-        if answer is Answer.UNKNOWN:
+        if not found.known:
             # Its row is gone with the server's data. The record file keeps it from being paid for again.
             log().warning("spend_unknown", jobId=job.id)
+        case.counted = True
+        return found.charged, self._budget.refusal(job.id, found, now) if isinstance(found, TurnedAway) else None
+
+    def book(self, job: Job, now: datetime, tokens: int) -> dict[str, int]:
+        """Count the tokens of a run that was counted at `now`; what was added. Raises `InfraError` for no answer."""
+        if (asked := self._budget.tokens(now, tokens)) is None:
+            return {}
+        key, ttl_ms, amount = asked
+        answer = _once_more(lambda: self._store.book(self._cases[job.id].held.lease, key, ttl_ms, amount))
+        return {key: amount} if answer is Answer.WON else {}
 
     def finish(self, job: Job, result: Result) -> None:
         """Store how the attempt ended. Raises `InfraError` where that has to wait for the next start."""
@@ -221,7 +242,8 @@ class Deliverer:
 
     def _deferred(self, acquired: Acquired, defer: Defer, case: _Case | None = None) -> Delivery:
         try:
-            told = self._store.defer(acquired.lease, defer.delay_ms, defer.why)
+            never_started = case is not None and case.counted
+            told = self._store.defer(acquired.lease, defer.delay_ms, defer.why, never_started=never_started)
         except InfraError as error:
             # The row stays active until its lease runs out; then the sweep queues it again. Nothing was spent.
             log().warning("defer_failed", jobId=acquired.job.id, cause=error.cause)
@@ -285,6 +307,16 @@ class Deliverer:
         record = unreadable_record(job_id, error.lease.attempt, self._clock.now())
         told = self._ending.repeat(error.lease, record)
         return Delivery(job_id, End.RETURNED, record if told is not Answer.STALE else None)
+
+
+def _once_more(ask: Callable[[], T]) -> T:
+    """What the store answers; asked again where the answer was lost, which changes nothing there."""
+    try:
+        return ask()
+    except RowUnreadable:
+        raise
+    except InfraError:
+        return ask()
 
 
 _BROKE = InfraFailed(reason=Reason.INFRA, cause="internal-error", remedy=remedy_of("internal-error"))

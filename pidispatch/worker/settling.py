@@ -73,8 +73,9 @@ class Settling:
 
     def _found(self, found: Found, engine_id: str) -> None:
         job_id = found.note.job.id
-        record = found.record(self._settings.worker_name, self._earlier(self._store.row(job_id)))
-        self._settle(record, found.started, engine_id)
+        row = self._store.row(job_id)
+        record = found.record(self._settings.worker_name, self._earlier(row))
+        self._settle(_counted(record, row), found.started, engine_id)
 
     def _stray(self, stray: Stray, engine_id: str) -> None:
         row = self._store.row(stray.job_id)
@@ -83,7 +84,7 @@ class Settling:
             log().warning("stray_unknown", jobId=stray.job_id)
             return
         record = RunRecord.of(row.job, stray.result, self._settings.worker_name, stray.attempt, self._earlier(row))
-        self._settle(record, stray.started, engine_id)
+        self._settle(_counted(record, row), stray.started, engine_id)
 
     def _settle(self, record: RunRecord, started: bool | None, engine_id: str) -> None:
         """Tell the store; then the record, where it is ours to write. Raises `InfraError`."""
@@ -109,3 +110,10 @@ class Settling:
         """The attempts before the one that is settled, as the store has them."""
         before = self._store.record_of(row) if row is not None and not row.state.terminal else None
         return before.as_earlier if before is not None else ()
+
+
+def _counted(record: RunRecord, row: Row | None) -> RunRecord:
+    """The record with what its attempt was counted for, which the row alone remembers."""
+    if row is None or row.attempt != record.attempt or not row.charged:
+        return record
+    return record.model_copy(update={"charged": row.charged, "budget_reserved": True})

@@ -22,6 +22,7 @@ from pidispatch.jobs.endings import cancelled_record
 from pidispatch.jobs.producer import own_queue, publish, queue
 from pidispatch.jobs.rows import JobState, Ticket
 from pidispatch.jobs.store import JobStore
+from pidispatch.money.budget import Budget
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.events import tell_end
 from pidispatch.runs.index import RecordIndex
@@ -38,6 +39,7 @@ from pidispatch.worker.ending import Ending
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
 from pidispatch.worker.liveness import Liveness
+from pidispatch.worker.operator_files import OperatorFiles
 from pidispatch.worker.output import JobOutput
 from pidispatch.worker.owner import Owner
 from pidispatch.worker.pauses import Pauses
@@ -82,6 +84,8 @@ class Station:
             for ticker in self._tickers:
                 ticker.start()
                 self._open.callback(ticker.stop)
+            self._open.callback(self.files.stop)
+            self.files.start(self._beat_now)
             setattr(self._app, _ATTRIBUTE, self)
         except BaseException:
             self._open.close()
@@ -89,6 +93,9 @@ class Station:
 
     def _assemble(self) -> None:
         settings, limits, clock = self._settings, self._limits, SystemClock()
+        self.files = OperatorFiles(settings, limits)
+        # Before anything is joined: what is refused here leaves no trace.
+        self.files.load()
         self.server: Server = self._open.enter_context(use_server(settings))
         warn_unless_durable(self.server.facts)
         self.store = JobStore(self.server.client, settings.key_prefix, limits)
@@ -110,10 +117,11 @@ class Station:
         ending = Ending(self.store, self._records, settings.worker_name, limits, clock, self._stopping)
         self.deliver = Deliverer(
             self.store,
-            Gates((self.slots, FolderMutex(limits))),
+            Gates((*self.files.first_gates, self.slots, FolderMutex(limits))),
             self.leases,
             ending,
             self._records,
+            Budget(settings),
             settings,
             limits,
             clock,
@@ -129,6 +137,7 @@ class Station:
             limits,
             clock,
             spend=self.deliver.spend,
+            book=self.deliver.book,
             output=self._output,
             records=self._records,
         )
@@ -168,8 +177,16 @@ class Station:
                 "running": str(len(self.leases.all())),
                 "heardS": str(int(self.liveness.age_s)),
                 "engine": self.seat.engine_id,
+                "files": ",".join(self.files.faulty()),
             },
         )
+
+    def _beat_now(self) -> None:
+        """Let the store know without waiting for the next beat. Never raises."""
+        try:
+            self.beat()
+        except InfraError as error:
+            log().warning("beat_failed", cause=error.cause)
 
     def ready(self) -> None:
         """The consumer hears: say what this worker does, and how much it may spend."""
@@ -181,10 +198,11 @@ class Station:
             concurrency=self.slot_limit(),
             maxTurns=settings.max_turns,
             maxTokens=settings.max_tokens,
-            # Bounds over many runs; none of them is served yet.
-            dailyCap=None,
-            weeklyCap=None,
-            monthlyCap=None,
+            dailyCap=settings.daily_cap,
+            weeklyCap=settings.weekly_cap,
+            monthlyCap=settings.monthly_cap,
+            softHoldPct=settings.soft_hold_pct,
+            dailyTokenCap=settings.daily_token_cap,
             image=settings.job_image,
             egress=settings.egress,
             valkey=self.server.address.shown,
@@ -193,10 +211,7 @@ class Station:
             logsDir=str(settings.logs_dir),
         )
         self.liveness.heard()
-        try:
-            self.beat()
-        except InfraError as error:
-            log().warning("beat_failed", cause=error.cause)
+        self._beat_now()
 
     def cancel_waiting(self, job_id: str) -> None:
         """Cancel a job that waits or sleeps, for Celery's own `revoke`. One that runs goes on. Never raises."""

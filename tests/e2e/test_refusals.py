@@ -93,10 +93,10 @@ def test_a_setting_that_cannot_be_served_names_itself(
 
 @VERBS
 def test_a_cap_that_nothing_enforces(stage: Stage, verb: tuple[str, ...]) -> None:
-    ran = stage.run(*verb, PI_DAILY_CAP="5")
+    ran = stage.run(*verb, PI_DAILY_COST_USD="5")
     assert ran.code == 2
-    assert "PI_DAILY_CAP is set" in ran.err
-    assert "unset PI_DAILY_CAP" in ran.err
+    assert "PI_DAILY_COST_USD is set" in ran.err
+    assert "unset PI_DAILY_COST_USD" in ran.err
 
 
 @pytest.mark.parametrize("arguments", [(), ("--task", " "), ("--task", "x", "--max-turns", "0x3"), ("--tusk", "x")])

@@ -211,7 +211,7 @@ def test_what_it_may_spend_is_said_at_its_start_and_no_secret(
             "concurrency": 3,
             "maxTurns": 30,
             "maxTokens": 5000,
-            "dailyCap": None,
+            "dailyCap": 25,
             "weeklyCap": None,
             "monthlyCap": None,
             "egress": True,

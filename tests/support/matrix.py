@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -206,6 +207,7 @@ def conclude(scene: Scene) -> tuple[str, int]:
     assert post.records() == sorted([*ids, further])
     with closing(scene.redis()) as client:
         check_indexes(client, post.prefix)
+        check_money(client, post.prefix, [post.record(job_id) for job_id in (*ids, further)])
     return (_end(post, main) if main else NOTHING), len(ids)
 
 
@@ -224,6 +226,7 @@ def _check_job(scene: Scene, job_id: str, row: Row) -> None:
     assert len(starts) == len(set(starts)), f"an attempt was started twice: {starts}"
     assert set(starts) <= set(listed), f"a start without a record: {starts} of {listed}"
     assert record["budgetReserved"] or record["attempt"] not in starts, f"paid for, and not said so: {record}"
+    assert bool(record["charged"]) == bool(record["budgetReserved"]), f"counted, and not said so: {record}"
     held = scene.held.get(job_id)
     if held is not None and held.spent:
         assert (row.attempt, row.lost) == (held.attempt, held.lost), f"taken up again once it was paid for: {row}"
@@ -248,6 +251,18 @@ def _await_quiet(scene: Scene, ids: list[str]) -> None:
         until(lambda: not left(), "everything to be tidied up", PATIENCE_S)
     except TimeoutError as error:
         raise AssertionError(f"{error}; there is still {left()}") from None
+
+
+def check_money(client: Any, prefix: str, records: Iterable[dict[str, Any]]) -> None:
+    """The counters are the sum of what the records say, and an attempt is in a window once."""
+    head = f"{prefix}budget:"
+    counted = {str(name).removeprefix(prefix): int(client.get(name)) for name in client.scan_iter(f"{head}*")}
+    charged: Counter[str] = Counter()
+    for record in records:
+        for one in (record, *record["attempts"]):
+            charged.update(one["charged"] or {})
+            assert {amount for key, amount in (one["charged"] or {}).items() if ":t:" not in key} <= {1}, one
+    assert {key: amount for key, amount in counted.items() if amount} == dict(charged), (counted, charged)
 
 
 def rows_of(client: Any, prefix: str) -> dict[str, dict[str, str]]:

@@ -209,6 +209,11 @@ class Post:
             "PI_KEY_PREFIX": self.prefix,
             "PI_WORKER_NAME": name,
             "ANTHROPIC_API_KEY": "k",
+            # Every window counts, and none of them is ever full.
+            "PI_DAILY_CAP": "100000",
+            "PI_WEEKLY_CAP": "100000",
+            "PI_MONTHLY_CAP": "100000",
+            "PI_DAILY_TOKEN_CAP": "100000000",
             "VALKEY_URL": self.server.url if self.server else None,
         }
         # Not measured: tracing can break a thread that starts while another one does, and with it what is tested.

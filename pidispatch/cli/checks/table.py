@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from pidispatch.cli.checks import boxed, configured, kept, served
+from pidispatch.cli.checks import boxed, configured, files, kept, served
 from pidispatch.cli.checks.row import Finding, Row, Told, failed
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.asked import asked
@@ -36,6 +36,7 @@ CHECKS: Final = (
     Check("settings", configured.settings),
     Check("bounds", configured.bounds),
     Check("celery", configured.celery),
+    Check("quiet-hours", files.quiet_hours),
     Check("server", served.server, "it may be there all the same: see its own log, and the way to it"),
     Check("durability", served.durability),
     Check("store", served.store),

@@ -1,5 +1,5 @@
--- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted, telling or '')
-local id, owner, gen, record, reason, cause, final, never_started, telling = unpack(ARGV, 2)
+-- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted, telling or '', charged)
+local id, owner, gen, record, reason, cause, final, never_started, telling, charged = unpack(ARGV, 2)
 local answer = refused(id, owner, gen)
 if answer ~= 'stale' then tell_waiting(id, telling) end
 if answer then return {answer} end
@@ -8,9 +8,12 @@ local attempt = tonumber(found[1])
 local again = final == '0' and attempt < tonumber(found[2])
 if again and cancel_stands(id) then return {'cancel'} end
 keep_record(id, record, found[1])
+if charged == '0' then give_back(id) end
 drop_lease(id)
 if again or never_started == '1' then clear(id, 'spendFrom') end
 if again then
+  -- The next attempt is counted anew; what this one was counted for stays.
+  clear(id, 'charged', 'verdict')
   set(id, 'attempt', int(attempt + 1))
   return put_to_sleep(id, bounds.retry * 2 ^ (attempt - 1), 'retry')
 end

@@ -78,6 +78,21 @@ local function keep_record(id, record, attempt)
   owe_record(id, attempt)
 end
 
+-- Counts are taken out of counters that are still there, and out of none below nothing.
+local function take_back(charged)
+  for name, amount in pairs(charged) do
+    local there = tonumber(redis.call('GET', key(name)) or '0')
+    if there > 0 then redis.call('DECRBY', key(name), int(math.min(there, amount))) end
+  end
+end
+
+-- What an attempt was counted for, where it cost nothing after all. From the row: the window may be another one by now.
+local function give_back(id)
+  local charged = get(id, 'charged')[1]
+  if charged then take_back(cjson.decode(charged)) end
+  clear(id, 'charged', 'verdict')
+end
+
 -- For the one who waits, who may see more than a record holds. Also of a job whose row is gone: it ran.
 local function tell_waiting(id, telling)
   if telling ~= '' then redis.call('SET', key('job:told:' .. id), telling, 'PX', int(bounds.told)) end
@@ -111,6 +126,7 @@ end
 -- An active job whose worker is gone before it spent anything: queued again, unless that has happened too often.
 local function lose_unspent(id)
   local lost = redis.call('HINCRBY', row(id), 'lost', 1)
+  give_back(id)
   clear(id, 'spendFrom')
   if cancel_stands(id) then
     end_without_worker(id, 'cancelled', 'operator-cancel')

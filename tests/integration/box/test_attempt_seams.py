@@ -1,6 +1,7 @@
 """What an attempt asks of whoever runs it, on a real engine: the word before it spends, its number, its output."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import docker
@@ -8,7 +9,6 @@ import pytest
 
 from pidispatch.box.abort import Abort
 from pidispatch.runs.note import read_note
-from pidispatch.runs.prepare import container_name
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
@@ -37,18 +37,19 @@ def unheard(_: Progress) -> None:
 def test_the_word_comes_before_the_container_and_after_every_check(place: Workplace) -> None:
     job, seen, output = place.job(), list[object](), bytearray()
 
-    def spend(spent: Job) -> None:
+    def spend(spent: Job, _: datetime) -> tuple[dict[str, int], None]:
         [job_dir] = place.job_dirs()
         note = read_note(job_dir / "attempt.json")
         assert note is not None
         seen.append((spent, note.attempt, left_of(place.client, note.container)))
+        return {}, None
 
     result = place.attempt(spend=spend, output=lambda job_id: output.extend)(job, unheard, Abort(), 2)
 
     assert isinstance(result, Result)
     assert isinstance(result.outcome, Completed)
-    # The network is made by then; the container is not.
-    assert seen == [(job, 2, [f"{container_name(job.id)}-net"])]
+    # Neither the container nor its network is made by then.
+    assert seen == [(job, 2, [])]
     assert output.decode().startswith("at work\n")
     assert [one.spent for one in place.finished] == [True]
     assert place.job_dirs() == []
@@ -78,7 +79,7 @@ def test_what_the_word_meets_ends_the_attempt_before_it_spends(
 ) -> None:
     job, told = place.job(), list[Progress]()
 
-    def spend(_: Job) -> None:
+    def spend(_: Job, __: datetime) -> tuple[dict[str, int], None]:
         raise fault
 
     result = place.attempt(spend=spend)(job, told.append, Abort())
@@ -125,7 +126,12 @@ def test_a_cancelled_run_keeps_its_reason(place: Workplace) -> None:
 
 def test_a_folder_that_another_program_works_in_is_come_back_to(place: Workplace) -> None:
     spent: list[Job] = []
-    attempt = place.attempt(spend=spent.append)
+
+    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
+        spent.append(job)
+        return {}, None
+
+    attempt = place.attempt(spend=spend)
     with hold_folder(place.settings.state_dir, place.repository.path):
         assert attempt(place.job(), unheard, Abort()) == Defer(why=Why.SCOPE_BUSY, delay_ms=5000)
     assert (place.finished, spent, place.job_dirs()) == ([], [], [])

@@ -13,7 +13,8 @@ from rich.console import Console
 from pidispatch.cli.follow import REST, Follower
 from pidispatch.cli.main import _run
 from pidispatch.cli.view import Live
-from pidispatch.jobs.rows import Answer, JobState, Lease
+from pidispatch.jobs.charges import Reserved
+from pidispatch.jobs.rows import JobState, Lease
 from pidispatch.runs.joblog import JobLog
 from pidispatch.values.outcome import Completed, InfraFailed
 from pidispatch.values.reason import Reason
@@ -75,7 +76,7 @@ def kept(bench: Bench) -> Kept:
 def spend(bench: Bench) -> Lease:
     """A worker has the job, and its container is about to start."""
     lease = bench.take()
-    assert bench.store.spend(lease) is Answer.WON
+    assert bench.store.spend(lease) == Reserved()
     return lease
 
 

@@ -68,18 +68,20 @@ def test_through_deferrals_and_a_retry(bench: Bench) -> None:
         lambda: _put_off(bench, Why.SCOPE_BUSY),
         lambda: _put_off(bench, Why.SCOPE_BUSY),
         lambda: _put_off(bench, Why.HOST_BUSY),
+        lambda: _put_off(bench, Why.QUIET_HOURS),
         lambda: bench.end(bench.take(), failed),
         lambda: lease.append(bench.take()),
         nothing,
         lambda: bench.end(lease[0], failed),
     )
-    assert len(said) == 5
+    assert len(said) == 6
     assert said[0] == "waiting in pi-jobs"
     assert said[1].startswith("deferred until ")
     assert said[1].endswith("Z: another job works in the same folder")
     assert said[2].endswith("Z: all job slots of the machine are taken")
-    assert said[3].startswith("attempt 1 of 2 failed (infra/oom-killed); the next comes at ")
-    assert said[4] == "attempt 2 of 2 runs on build-1"
+    assert said[3].endswith("Z: the quiet hours of its folder last until then")
+    assert said[4].startswith("attempt 1 of 2 failed (infra/oom-killed); the next comes at ")
+    assert said[5] == "attempt 2 of 2 runs on build-1"
     assert ended is not None
     assert ended.exit_code == 1
     assert ended.record.attempt == 2

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from pidispatch.jobs.charges import Reserved
 from pidispatch.jobs.lost import record_of
 from pidispatch.jobs.pausing import EVERY
 from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, Lease, Paused, Ticket, ending_state
@@ -312,6 +313,8 @@ class Jobs(RuleBasedStateMachine):
 
     def _spend(self, lease: Lease) -> None:
         told = self.store.spend(lease)
+        if isinstance(told, Reserved):
+            told = Answer.WON if told.known else Answer.UNKNOWN
         assert told == self.model.spend(lease)
         if told is Answer.WON:
             self.spent.add((lease.job_id, lease.attempt))

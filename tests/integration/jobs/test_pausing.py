@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from pidispatch.jobs.charges import Reserved
 from pidispatch.jobs.pausing import EVERY
 from pidispatch.jobs.rows import Acquired, Deferred, JobState, Paused
 from pidispatch.values.verdict import Why
@@ -59,7 +60,7 @@ def test_a_job_that_runs_goes_on(world: World) -> None:
     lease = world.active()
     world.store.pause([QUEUE, EVERY])
     assert world.store.renew([lease]) == {"local-1": "won"}
-    assert world.store.spend(lease) == "won"
+    assert world.store.spend(lease) == Reserved()
     assert world.store.finish(lease, record()) == "won"
     assert world.state() is JobState.COMPLETED
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
+from pidispatch.jobs.charges import Reserved
 from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, JobState, Settled, Swept, Ticket
 from pidispatch.values.limits import Limits
 from tests.integration.jobs.world import BROKEN, DONE, PREFIX, QUEUE, TELEMETRY, World, record
@@ -80,7 +81,7 @@ def test_a_renewed_lease_does_not_run_out(world: World) -> None:
 
 def test_a_lease_that_ran_out_counts_until_somebody_takes_the_job(world: World) -> None:
     lease = world.active()
-    assert world.later(3600).store.spend(lease) is Answer.WON
+    assert world.later(3600).store.spend(lease) == Reserved()
     assert sweep(world) == NOTHING
     assert world.later(3600).store.finish(lease, record()) is Answer.WON
 

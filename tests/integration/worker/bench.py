@@ -16,6 +16,7 @@ from pidispatch.gates.folder import FolderMutex
 from pidispatch.gates.host import HostSlots
 from pidispatch.jobs.rows import Row, Ticket
 from pidispatch.jobs.store import JobStore
+from pidispatch.money.budget import Budget
 from pidispatch.runs.records import RecordStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
@@ -30,7 +31,7 @@ from pidispatch.worker.delivery import Delivery
 from pidispatch.worker.ending import Ending
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
-from tests.support.ends import job_of, result_of
+from tests.support.ends import NOW, job_of, result_of
 from tests.support.server import OwnServer
 
 PREFIX = "pi:"
@@ -95,6 +96,7 @@ class Bench:
             self.leases,
             self.ending,
             self.records,
+            Budget(Settings.model_validate({})),
             Settings.model_validate({}),
             LIMITS,
             SystemClock(),
@@ -123,7 +125,7 @@ class Bench:
 
         def act(job: Job, _: Abort) -> Result:
             if spent:
-                self.deliverer.spend(job)
+                self.deliverer.spend(job, NOW)
             result = result_of(outcome, spent=spent)
             self.deliverer.finish(job, result)
             return result

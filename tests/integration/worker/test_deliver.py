@@ -17,7 +17,7 @@ from pidispatch.values.record import Result
 from pidispatch.values.verdict import Admit, Defer, Verdict, Why
 from pidispatch.worker.delivery import End
 from tests.integration.worker.bench import JOB, Bench
-from tests.support.ends import job_of, record_of, result_of
+from tests.support.ends import NOW, job_of, record_of, result_of
 from tests.support.server import until
 
 BROKEN = InfraFailed(reason=Reason.INFRA, cause="exit-1")
@@ -201,7 +201,7 @@ def test_whatever_is_raised_past_the_attempt_ends_the_job_and_is_never_run_again
 
     def act(job: Job, _: Abort) -> Result:
         if spent:
-            bench.deliverer.spend(job)
+            bench.deliverer.spend(job, NOW)
         raise error
 
     bench.attempt(act)
@@ -230,7 +230,7 @@ def test_an_operators_cancel_that_was_heard_is_how_the_job_ended(bench: Bench) -
     bench.submit()
 
     def act(job: Job, abort: Abort) -> Result:
-        bench.deliverer.spend(job)
+        bench.deliverer.spend(job, NOW)
         bench.ask_to_cancel()
         bench.leases.watch()
         assert abort.reason is AbortReason.OPERATOR_CANCEL
@@ -251,7 +251,7 @@ def test_a_request_that_stands_at_a_failed_attempt_is_its_end(bench: Bench) -> N
     bench.submit()
 
     def act(job: Job, _: Abort) -> Result:
-        bench.deliverer.spend(job)
+        bench.deliverer.spend(job, NOW)
         bench.ask_to_cancel()
         bench.deliverer.finish(job, result_of(BROKEN))
         return result_of(BROKEN)
@@ -279,7 +279,7 @@ def test_the_end_of_a_job_whose_lease_another_has_is_dropped(bench: Bench, logs:
     def act(job: Job, abort: Abort) -> Result:
         bench.take_away()
         with pytest.raises(LeaseLost):
-            bench.deliverer.spend(job)
+            bench.deliverer.spend(job, NOW)
         bench.leases.renew()
         assert abort.reason is AbortReason.LEASE_LOST
         bench.deliverer.finish(job, result_of(BROKEN, spent=False))
@@ -307,7 +307,7 @@ def test_what_the_server_has_lost_is_recorded_all_the_same(bench: Bench, logs: L
     def act(job: Job, _: Abort) -> Result:
         bench.forget()
         # From here on the record file alone keeps it from being paid for again.
-        bench.deliverer.spend(job)
+        bench.deliverer.spend(job, NOW)
         bench.deliverer.finish(job, result_of(Completed()))
         return result_of(Completed())
 
@@ -392,7 +392,7 @@ def test_nothing_is_paid_for_that_could_not_be_noted(bench: Bench) -> None:
 
     def act(job: Job, _: Abort) -> Result:
         with bench.away(), pytest.raises(InfraError) as caught:
-            bench.deliverer.spend(job)
+            bench.deliverer.spend(job, NOW)
         causes.append(caught.value.cause)
         result = result_of(BROKEN, spent=False)
         bench.deliverer.finish(job, result)

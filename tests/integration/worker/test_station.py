@@ -120,7 +120,7 @@ def test_from_its_opening_to_its_end(place: Place, engine_id: str, logs: Logs) -
     ]
     started = named(logs, "worker_started")[0]
     bounds = {name: started[name] for name in ("concurrency", "maxTurns", "maxTokens", "dailyCap", "egress")}
-    assert bounds == {"concurrency": 3, "maxTurns": 30, "maxTokens": 5000, "dailyCap": None, "egress": True}
+    assert bounds == {"concurrency": 3, "maxTurns": 30, "maxTokens": 5000, "dailyCap": 25, "egress": True}
     assert started["queue"] == ["pi-jobs", "pi-jobs@build-1"]
     assert PASSWORD not in str(logs)
     station.close()

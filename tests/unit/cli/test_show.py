@@ -84,7 +84,7 @@ FACTS = {
     "": "and 2 calls without a known price",
     "by model": "anthropic/m: calls 2, input 10, output 5, cache read 0, cache write 0, total 15, $0.0001",
     "context": "10 of 200,000 tokens at the end",
-    "counted": "yes (whether the run counts as spent)",
+    "counted": "yes (whether it stays counted in the windows of runs)",
     "model": "anthropic/m",
     "host": "host-1",
     "image": "sha256:00",

@@ -93,6 +93,18 @@ def test_a_deaf_worker_and_a_forgetful_server_are_told() -> None:
     assert "the server does not keep all it is told: set appendonly yes and maxmemory-policy noeviction" in text
 
 
+def test_a_worker_that_goes_on_with_an_old_file_is_told_loudly() -> None:
+    seen = snapshot(workers=(worker(files="pause_windows"), worker("build-2", files="")))
+    told = [line for line in said(seen).splitlines() if "refuses the last edit" in line]
+    assert told == [
+        "worker build-1 refuses the last edit of its pause-windows file and goes on with what it had before; "
+        "its log says why: mend the file, see pi-dispatch check FILE"
+    ]
+    assert [one["files"] for one in as_document(seen)["workers"]] == [["pause_windows"], []]
+    # One of an earlier version says nothing of files.
+    assert as_document(snapshot(workers=(worker(),)))["workers"][0]["files"] == []
+
+
 def test_silence_during_a_pause_is_no_deafness() -> None:
     assert "has heard nothing" not in said(snapshot(workers=(worker(heardS="400"),), all_paused_since=AT))
 

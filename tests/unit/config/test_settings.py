@@ -1,6 +1,7 @@
 """Every variable: its default, its one reading, and the refusal that names it."""
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pidispatch.config.host import host_name
-from pidispatch.config.settings import Settings, load_settings, refuse_unserved_bounds
+from pidispatch.config.settings import EMPTY_IS_A_VALUE, Settings, load_settings, refuse_unserved_bounds
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
 
@@ -39,6 +40,11 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_MODEL": "claude-sonnet-4-5-20250929",
         "PI_MAX_TURNS": 30,
         "PI_MAX_TOKENS": None,
+        "PI_DAILY_CAP": 25,
+        "PI_WEEKLY_CAP": None,
+        "PI_MONTHLY_CAP": None,
+        "PI_SOFT_HOLD_PCT": None,
+        "PI_DAILY_TOKEN_CAP": None,
         "PI_JOB_IMAGE": "pi-job:latest",
         "PI_JOBS_DIR": tmp_path / ".pi-dispatch" / "jobs",
         "PI_STATE_DIR": tmp_path / ".pi-dispatch",
@@ -60,6 +66,7 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_CONCURRENCY": 3,
         "PI_WORKER_NAME": host_name(),
         "PI_CELERY_CONFIG": None,
+        "PI_PAUSE_WINDOWS_FILE": None,
     }
 
 
@@ -71,13 +78,19 @@ def test_every_variable_has_its_default(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     defaults(monkeypatch, tmp_path)
-    empty = {variable: "" for variable in FIELDS if variable not in {"PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"}}
+    empty = {variable: "" for variable in FIELDS if variable not in EMPTY_IS_A_VALUE}
     assert load(monkeypatch, empty) == load(monkeypatch, {})
 
 
-@pytest.mark.parametrize("variable", ["PI_JOBS_DIR", "PI_GLOBAL_PI_DIR"])
-def test_an_empty_folder_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    assert "must be an absolute path" in refusal(monkeypatch, {variable: ""})
+@pytest.mark.parametrize("variable", EMPTY_IS_A_VALUE)
+def test_an_empty_path_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    assert re.search("must (be an absolute path|name a file)", refusal(monkeypatch, {variable: ""}))
+
+
+def test_a_file_is_found_from_the_folder_of_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = load(monkeypatch, {"PI_PAUSE_WINDOWS_FILE": "etc/pause-windows.json"})
+    assert found.pause_windows_file == tmp_path / "etc" / "pause-windows.json"
 
 
 def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -88,6 +101,11 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_MODEL": "gpt-5",
         "PI_MAX_TURNS": " 7 ",
         "PI_MAX_TOKENS": "200000",
+        "PI_DAILY_CAP": "1",
+        "PI_WEEKLY_CAP": "2",
+        "PI_MONTHLY_CAP": "3",
+        "PI_SOFT_HOLD_PCT": "99",
+        "PI_DAILY_TOKEN_CAP": "4",
         "PI_JOB_IMAGE": "other:1",
         "PI_JOBS_DIR": "/j",
         "PI_STATE_DIR": "/s",
@@ -109,6 +127,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_CONCURRENCY": "5",
         "PI_WORKER_NAME": "build-1",
         "PI_CELERY_CONFIG": str(file),
+        "PI_PAUSE_WINDOWS_FILE": "/w.json",
     }
     found = load(monkeypatch, written)
     assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == {
@@ -116,6 +135,11 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_MODEL": "gpt-5",
         "PI_MAX_TURNS": 7,
         "PI_MAX_TOKENS": 200000,
+        "PI_DAILY_CAP": 1,
+        "PI_WEEKLY_CAP": 2,
+        "PI_MONTHLY_CAP": 3,
+        "PI_SOFT_HOLD_PCT": 99,
+        "PI_DAILY_TOKEN_CAP": 4,
         "PI_JOB_IMAGE": "other:1",
         "PI_JOBS_DIR": Path("/j"),
         "PI_STATE_DIR": Path("/s"),
@@ -137,6 +161,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_CONCURRENCY": 5,
         "PI_WORKER_NAME": "build-1",
         "PI_CELERY_CONFIG": file,
+        "PI_PAUSE_WINDOWS_FILE": Path("/w.json"),
     }
 
 
@@ -147,9 +172,17 @@ MALFORMED = [
     ("PI_JOB_IMAGE", "--privileged", "is no image reference"),
     ("PI_JOB_IMAGE", "image ", "is no image reference"),
     ("PI_JOB_IMAGE", "../../containers", "is no image reference"),
+    ("PI_PAUSE_WINDOWS_FILE", "", "must name a file; unset it to have none"),
     ("PI_EGRESS_PROXY", ".", "must be a container name"),
     *[("PI_MAX_TURNS", text, "must be a whole number") for text in ("03", "+3", "3.0", "1e2", "1_000", "-1", "x", " ")],
     ("PI_MAX_TURNS", "0", "must be 1 or more"),
+    ("PI_DAILY_CAP", "0", "must be 1 or more"),
+    ("PI_DAILY_CAP", "unlimited", "must be a whole number"),
+    ("PI_WEEKLY_CAP", "0", "must be 1 or more"),
+    ("PI_MONTHLY_CAP", "3.0", "must be a whole number"),
+    ("PI_SOFT_HOLD_PCT", "100", "must be from 1 to 99"),
+    ("PI_SOFT_HOLD_PCT", "0", "must be from 1 to 99"),
+    ("PI_DAILY_TOKEN_CAP", "1e6", "must be a whole number"),
     ("PI_MAX_TOKENS", "0", "must be 1 or more"),
     ("PI_MAX_TOKENS", "off", "must be a whole number"),
     ("PI_MAX_TOKENS", "9" * 16, "at most 15 digits"),
@@ -226,10 +259,10 @@ def test_only_zero_leaves_pis_own_key_alone(monkeypatch: pytest.MonkeyPatch, tex
 
 def test_bounds_that_nothing_enforces_are_named_together() -> None:
     with pytest.raises(ConfigError) as caught:
-        refuse_unserved_bounds({"PI_DAILY_CAP": "25", "PI_MAX_COST_USD": "1", "PI_MAX_TURNS": "3"})
+        refuse_unserved_bounds({"PI_MAX_COST_USD": "1", "PI_DAILY_COST_USD": "25", "PI_MAX_TURNS": "3"})
     assert caught.value.cause == "unserved-bound"
-    assert caught.value.message.startswith("PI_DAILY_CAP, PI_MAX_COST_USD are set")
-    assert "unset PI_DAILY_CAP PI_MAX_COST_USD" in caught.value.message
+    assert caught.value.message.startswith("PI_MAX_COST_USD, PI_DAILY_COST_USD are set")
+    assert "unset PI_MAX_COST_USD PI_DAILY_COST_USD" in caught.value.message
 
 
 def test_a_bound_of_later_versions_is_no_setting_of_this_one() -> None:

@@ -78,7 +78,7 @@ def test_every_reason_is_used_by_a_test(reason: Reason | RunnerReason) -> None:
 
 def test_every_log_event_is_on_its_page() -> None:
     page = (ROOT / "docs/reference/events.md").read_text()
-    events = docs_source.log_events(docs.PACKAGE)
+    events = docs.package_events()
     assert events
     assert [event.name for event in events if f"| `{event.name}` |" not in page] == []
 

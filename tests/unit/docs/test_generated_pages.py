@@ -1,10 +1,12 @@
 """The generated pages are current, and come out the same on every machine."""
 
+import json
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from pidispatch.gates.pause_windows import parse_pause_windows
 from pidispatch.values.outcome import InfraFailed, recorded_outcome
 from pidispatch.values.reason import AbortReason, Reason
 from tools import docs, docs_source
@@ -81,6 +83,31 @@ def test_events_are_merged_and_must_be_literal(tmp_path: Path) -> None:
     source.write_text("log().info(name)\n")
     with pytest.raises(ValueError, match=r"package/one\.py:1: the name of an event must be a literal"):
         docs_source.log_events(package)
+
+
+def test_an_event_that_begins_with_a_varying_part_is_told_for_each_of_them(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "one.py").write_text('log().info(f"{self.name}_lost", a=1)\n')
+    assert docs_source.log_events(package, {"self.name": ["x", "y"]}) == [
+        docs_source.Call("x_lost", "info", ("a",), "package/one.py"),
+        docs_source.Call("y_lost", "info", ("a",), "package/one.py"),
+    ]
+    for name in ('f"{other}_lost"', 'f"lost_{self.name}"', 'f"{self.name}_{self.name}"'):
+        (package / "one.py").write_text(f"log().info({name})\n")
+        with pytest.raises(ValueError, match="must be a literal"):
+            docs_source.log_events(package, {"self.name": ["x", "y"]})
+
+
+def test_the_schemas_say_what_their_models_read() -> None:
+    document = json.loads(docs.PAGES["docs/reference/schemas/pause-windows.schema.json"]())
+    window = document["$defs"]["PauseWindow"]
+    assert document["required"] == ["windows"]
+    assert list(window["properties"]) == ["scope", "from", "to", "tz", "days", "dateFrom", "dateTo"]
+    assert all(field["description"] and field["examples"] for field in window["properties"].values())
+    # What is shown as good is good.
+    for example in (*document["examples"], {"windows": window["examples"]}):
+        assert parse_pause_windows(json.dumps(example), Path("windows.json"))
 
 
 def test_causes_are_found_also_behind_a_helper(tmp_path: Path) -> None:

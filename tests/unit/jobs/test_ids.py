@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pidispatch.jobs.ids import chain_id, cron_id, local_id
+from pidispatch.jobs.ids import chain_id, local_id
+from pidispatch.triggers.occurrences import cron_id
 
 MINUTE = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 FOLDER, FLOW, TASK = Path("/srv/site"), "tidy", "run the nightly tidy"

@@ -1,5 +1,6 @@
 """What an attempt does where it needs no engine, and where its own reading fails."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -204,8 +205,13 @@ def test_a_job_that_a_stopping_worker_has_not_paid_for_comes_again(repository: R
     finished: list[Result] = []
     abort = Abort()
     abort.set(AbortReason.SHUTDOWN)
+
+    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
+        spent.append(job)
+        return {}, None
+
     one = Attempt(
-        Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spent.append
+        Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spend
     )
     result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
     assert result == Defer(why=Why.STOPPED, delay_ms=0)
@@ -218,8 +224,13 @@ def test_a_job_that_is_ended_before_its_first_check_spends_nothing(repository: R
     finished: list[Result] = []
     abort = Abort()
     abort.set(reason)
+
+    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
+        spent.append(job)
+        return {}, None
+
     one = Attempt(
-        Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spent.append
+        Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spend
     )
     result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
     assert isinstance(result, Result)

@@ -141,6 +141,7 @@ def test_the_whole_record() -> None:
         "session": None,
         "traceId": None,
         "retryOf": None,
+        "charged": {},
     }
     row = usage.pop("models")[0]
     assert usage == {"v": 1, "piAi": "1.6.0", "truncated": 0, "source": "runner"}

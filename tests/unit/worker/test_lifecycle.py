@@ -169,11 +169,11 @@ def test_another_pool_is_refused(application: Application, capsys: pytest.Captur
 def test_a_bound_that_nothing_enforces_is_refused(
     application: Application, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PI_DAILY_CAP", "5")
+    monkeypatch.setenv("PI_DAILY_COST_USD", "5")
     with pytest.raises(SystemExit) as caught:
         worker_init.send(sender=worker(application))
     assert caught.value.code == 2
-    assert "PI_DAILY_CAP is set, and this version enforces no such bound" in capsys.readouterr().err
+    assert "PI_DAILY_COST_USD is set, and this version serves nothing of that" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("made")

@@ -64,8 +64,8 @@ def test_a_bound_that_nothing_enforces_is_refused_and_none_is_not_mentioned(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert list(configured.bounds(scene)) == []
-    monkeypatch.setenv("PI_DAILY_CAP", "3")
-    with pytest.raises(ConfigError, match="PI_DAILY_CAP is set"):
+    monkeypatch.setenv("PI_DAILY_COST_USD", "3")
+    with pytest.raises(ConfigError, match="PI_DAILY_COST_USD is set"):
         list(configured.bounds(scene))
 
 
