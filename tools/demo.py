@@ -96,6 +96,8 @@ class Demo:
                 "PI_CELERY_CONFIG": str(ROOT / "celeryconfig.py"),
                 "PI_EGRESS_DIR": str(lists),
                 "PI_LOGS_DIR": str(home / "logs"),
+                # One run a day: the second job is refused.
+                "PI_DAILY_CAP": "1",
             },
         )
 
@@ -120,7 +122,7 @@ class Demo:
 
     def story(self, model: ModelContainer) -> int:
         """A worker, the job, what is kept of it; whether all of it did what the demo shows is the exit code."""
-        repository = make_repository(self._folder / "greeter", FILES)
+        repository, another = (make_repository(self._folder / name, FILES) for name in ("greeter", "another"))
         print("\n$ pi-dispatch worker &", flush=True)
         with self._program.worker(How(REAL)) as worker:
             if worker.process.poll() is not None:
@@ -130,18 +132,21 @@ class Demo:
                 code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter", "--wait")
                 listed = self._call("runs")
                 shown = _said_by(flower)
+                refused = self._call("run", str(another.path), "--task", TASK, "--model", "greeter", "--wait")
+                bounds = self._call("limits")
             print("\n$ kill %1", flush=True)
         print(f"\nThe worker had logged:\n\n{worker.log.strip()}")
         mended = 'return "Hello, "' in repository.read("greet.py")
         requests = len(model.log.requests())
         left = Embedded(self._program.home / "state").look().lives
-        found = (code, listed, shown, worker.process.returncode, mended, requests, left)
-        if found == (0, 0, "SUCCESS", 0, True, REQUESTS, False):
+        found = (code, listed, shown, refused, bounds, worker.process.returncode, mended, requests, left)
+        if found == (0, 0, "SUCCESS", 2, 0, 0, True, REQUESTS, False):
             print(f"\nThe agent mended greet.py in its box, with {requests} requests to the model through the proxy.")
+            print("The second job was refused before it cost anything.")
             return 0
         print(
-            f"demo: FAILED: exit {code}, {listed} and {worker.process.returncode}, in Flower: {shown}, "
-            f"mended: {mended}, requests at the model: {requests}, server left: {left}"
+            f"demo: FAILED: exit {code}, {listed}, {refused}, {bounds} and {worker.process.returncode}, in Flower: "
+            f"{shown}, mended: {mended}, requests at the model: {requests}, server left: {left}"
         )
         return 1
 

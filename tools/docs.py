@@ -105,7 +105,8 @@ def settings_page() -> str:
         "are whole numbers in plain decimal digits, with or without blanks around them: `03`, `+3`, `1_000`, `3.0` and "
         "`1e2` are refused.",
         "`DOCKER_HOST` and the other variables of the Docker client choose the engine, as everywhere. `PATH` is where "
-        "git is looked for; only its absolute parts count. `NO_COLOR` takes the colours away.",
+        "git is looked for; only its absolute parts count. `NO_COLOR` takes the colours away. `TZ` is the zone "
+        "of schedules where `PI_TZ` names none, as the machine's own is where that names none either.",
         table(["variable", "default", "unit", "bound", "what it does", "example"], rows),
         "## Keys of the model providers",
         "A job gets every one of its provider's variables that is set and not empty, and those of no other provider. "

@@ -36,6 +36,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "server": ("pidispatch.cli.server:server", "Show and stop pi-dispatch's own server."),
     "show": ("pidispatch.cli.show:show", "Show one run in full."),
     "status": ("pidispatch.cli.status:status", "Show the queue: what runs, waits and is held."),
+    "triggers": ("pidispatch.cli.triggers:triggers", "Show the schedules: when each falls due, how it went."),
     "worker": ("pidispatch.cli.worker:worker", "Take jobs from the queue and run them."),
 }
 #: Verbs that do nothing but print: output that could not be written is their failure.

@@ -26,6 +26,8 @@ class FileName(StrEnum):
 
     #: Quiet hours (PI_PAUSE_WINDOWS_FILE).
     PAUSE_WINDOWS = "pause_windows"
+    #: Triggers (PI_TRIGGERS_FILE).
+    TRIGGERS = "triggers"
 
 
 class WatchedFile(Generic[T]):
@@ -100,7 +102,11 @@ class WatchedFile(Generic[T]):
         else:
             self._judge(content)
         for edited in self.on_edit:
-            edited()
+            try:
+                edited()
+            except Exception as error:
+                # Whoever wants to know of edits must not end what finds them.
+                log().error(f"{self.name}_edit_untold", cause=type(error).__name__)
 
     def _judge(self, content: bytes) -> None:
         try:

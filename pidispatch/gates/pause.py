@@ -21,13 +21,16 @@ class PauseWindows:
 
     def check(self, job: Job, now: datetime) -> Verdict:
         """Let the job in, or let it sleep to the latest end of all windows that are active for it."""
-        until = paused_until(self._windows(), job.kind.value, scope_of(job), now)
+        until = self._until(job, now)
         # A job that wakes a moment early would be put off again and again.
-        if until is None or until - now <= self._slack:
+        if until is None or (until - now <= self._slack and self._until(job, until) is None):
             return Admit()
         log().info("pause_deferred", jobId=job.id, until=f"{until:%Y-%m-%dT%H:%M:%SZ}")
         # Rounded up: woken before the end it would only sleep again.
         return Defer(why=Why.QUIET_HOURS, delay_ms=-((now - until) // _MS))
+
+    def _until(self, job: Job, at: datetime) -> datetime | None:
+        return paused_until(self._windows(), job.kind.value, scope_of(job), at)
 
     def release(self, _: Job) -> None:
         """Nothing is held."""

@@ -55,6 +55,18 @@ BUDGET: Final = Key(
     "2, 9 or 40 days after its first run",
 )
 BUDGET_TOKENS: Final = Key("budget:t:<day>", "string", "tokens used on a day, UTC", "2 days after its first run")
+CRON_LAST: Final = Key(
+    "cron:last:<id>",
+    "string",
+    "up to when the occurrences of a schedule are dealt with, in milliseconds since 1970; it only grows",
+    "400 days after it last did",
+)
+SCHED_STALLS: Final = Key(
+    "sched-stalls:<id>",
+    "string",
+    "how many jobs of a schedule were lost with their worker",
+    "24 hours after the last one",
+)
 WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
 WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
 SWEPT: Final = Key(
@@ -81,6 +93,8 @@ KEYS: Final[tuple[Key, ...]] = (
     PAUSED,
     BUDGET,
     BUDGET_TOKENS,
+    CRON_LAST,
+    SCHED_STALLS,
     WORKER,
     WORKERS,
     SWEPT,

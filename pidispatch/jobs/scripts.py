@@ -20,6 +20,7 @@ SCRIPTS: Final[tuple[str, ...]] = (
     "sweep",
     "recorded",
     "open",
+    "dealt",
 )
 #: What is put before each of them.
 PRELUDE: Final = "prelude"

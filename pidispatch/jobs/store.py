@@ -31,6 +31,7 @@ from pidispatch.jobs.rows import (
     ending_state,
     unreadable,
 )
+from pidispatch.jobs.schedules import Schedules
 from pidispatch.jobs.seen import Seen
 from pidispatch.jobs.setup import Setup
 from pidispatch.values.errors import ConfigError, InfraError
@@ -43,7 +44,7 @@ __all__ = ["JobStore", "RowUnreadable"]
 _ATTEMPTS: Final = 2
 
 
-class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair):
+class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules):
     """The jobs of one deployment."""
 
     def submit(self, job: Job, *, queue: str, max_attempts: int = _ATTEMPTS, dedup_key: str | None = None) -> Submitted:

@@ -10,6 +10,8 @@ from pidispatch.values.usage import Telemetry
 
 #: Refusals by a cap. The ledger that refuses keeps the try.
 _CAPS: Final = frozenset({Reason.OVER_BUDGET, Reason.SOFT_HOLD, Reason.DAILY_TOKEN_CAP})
+#: More than any run can use in its time.
+_MOST_TOKENS: Final = 10**12
 
 
 def still_charged(site: Site, outcome: Outcome) -> dict[str, int]:
@@ -28,7 +30,8 @@ def still_charged(site: Site, outcome: Outcome) -> dict[str, int]:
 
 def book_tokens(site: Site, telemetry: Telemetry) -> None:
     """Count what the container used. A fault is logged and changes no outcome: the run is paid for."""
-    total = int((telemetry.tokens or {}).get("total") or 0)
+    # What a box claims is bounded: a number that no run can use up would break the counter for all others.
+    total = min(int((telemetry.tokens or {}).get("total") or 0), _MOST_TOKENS)
     if total <= 0:
         return
     try:

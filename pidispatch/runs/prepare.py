@@ -34,9 +34,13 @@ def prepare(site: Site) -> str | Refused:
     brought = materialise(site.git, site.job_dir.skills, site.job_dir.give)
     if isinstance(brought, Refused):
         return brought
-    if job.flow is not None and job.flow not in brought.skills:
-        return _no_flow(job.flow, brought)
-    site.job_dir.write_inputs(local_prompt(job.task, job.flow), local_event(job, site.git.sha))
+    flow = job.flow
+    if flow is not None and flow not in brought.skills:
+        if job.trigger is None:
+            return _no_flow(flow, brought)
+        # Nobody is there to answer: the task alone is done, and the runner says in its output that the flow is missing.
+        flow = None
+    site.job_dir.write_inputs(local_prompt(job.task, flow), local_event(job, site.git.sha))
     take_notes(site.folder, site.job_dir.guard)
     reserve_end(site.job_dir.end)
     _note(site)

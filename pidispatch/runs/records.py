@@ -142,11 +142,14 @@ class RecordStore:
             f"{_VARIABLE}, or mend this one"
         )
 
-    def write(self, record: RunRecord) -> Path:
-        """Keep `record`; an earlier one of the same job is replaced. Raises `InfraError`."""
+    def write(self, record: RunRecord, *, reserved: bool = True) -> Path:
+        """Keep `record`, where its place is `reserved` in that; an earlier one of the same job is replaced.
+
+        Raises `InfraError`.
+        """
         path = self.record_path(record.job_id)
         try:
-            self._put_at(path, record)
+            self._put_at(path, record, reserved=reserved)
         except (OSError, ValueError) as error:
             reason = errno.errorcode.get(error.errno or 0, "OSError") if isinstance(error, OSError) else "not-json"
             with contextlib.suppress(OSError, ValueError):
@@ -159,9 +162,9 @@ class RecordStore:
         self._tell((path.name,))
         return path
 
-    def _put_at(self, path: Path, record: RunRecord) -> None:
+    def _put_at(self, path: Path, record: RunRecord, *, reserved: bool) -> None:
         data = record.model_dump_json().encode() + b"\n"
-        place = self._places.pop(record.job_id, None)
+        place = self._places.pop(record.job_id, None) if reserved else None
         if place is not None:
             # Whoever clears the folder up by hand may have removed it meanwhile.
             with contextlib.suppress(FileNotFoundError):
@@ -183,7 +186,8 @@ class RecordStore:
         standing = self.find(record.job_id)
         better = rule(standing, record)
         if better != standing:
-            self.write(better)
+            # One that is made later finds the place of the attempt that runs meanwhile, which is not its own.
+            self.write(better, reserved=rule is following)
         else:
             # Whoever wrote it may have been killed before the index heard of it.
             self._tell((self.record_path(record.job_id).name,))

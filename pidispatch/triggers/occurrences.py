@@ -13,7 +13,7 @@ from typing import Final
 
 from pidispatch.triggers.cron import Schedule
 from pidispatch.triggers.entry import CronTrigger, Missed, TriggersFile
-from pidispatch.values.job import Job
+from pidispatch.values.job import Job, Matched
 from pidispatch.values.limits import Limits
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -127,8 +127,8 @@ def next_due(schedules: Iterable[Planned], now: datetime) -> Occurrence | None:
     return min(coming, key=lambda each: each.at, default=None)
 
 
-def job_of(trigger: CronTrigger, occurrence: Occurrence) -> Job:
-    """The job of one occurrence. What the entry leaves out is filled in when the job is picked up."""
+def job_of(trigger: CronTrigger, index: int, occurrence: Occurrence) -> Job:
+    """The job of one occurrence of the file's entry `index`. What it leaves out is filled in when it is picked up."""
     run = trigger.run
     return Job(
         id=occurrence.job_id,
@@ -140,6 +140,7 @@ def job_of(trigger: CronTrigger, occurrence: Occurrence) -> Job:
         model=run.model,
         max_turns=run.max_turns,
         image=run.image,
+        trigger=Matched(id=trigger.on.id, index=index),
     )
 
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,17 @@ class JobKind(StrEnum):
 
     #: A folder on this machine, edited in place.
     LOCAL = "local"
+
+
+class Matched(Value):
+    """The trigger that a job comes from."""
+
+    #: Type of its `on`.
+    type: Literal["cron"] = "cron"
+    #: Its own name.
+    id: str
+    #: Its place in the triggers file, from 0.
+    index: int = Field(ge=0)
 
 
 class Job(Value):
@@ -42,6 +53,8 @@ class Job(Value):
     max_turns: int | None = Field(default=None, ge=1)
     #: Image reference; never pulled.
     image: str | None = None
+    #: The trigger it comes from; `None` where a person asked for it.
+    trigger: Matched | None = None
     #: The job that this one repeats, because an operator asked for it.
     retry_of: str | None = None
 

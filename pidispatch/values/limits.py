@@ -74,6 +74,8 @@ class Limits(Value):
     lost_requeues: int = Field(default=2, ge=0)
     #: Milliseconds in which a second job with the same semantic key is not created.
     dedup_ms: int = Field(default=600_000, ge=1)
+    #: Seconds between two looks of a scheduler.
+    schedule_every_s: float = Field(default=1.0, gt=0)
     #: Seconds for which an occurrence of a schedule is on time: looks of a scheduler are seconds apart, and only what
     #: no scheduler was there for counts as missed.
     on_time_s: float = Field(default=60.0, gt=0)

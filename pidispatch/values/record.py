@@ -177,6 +177,8 @@ class RunRecord(Value):
             image_digest=result.image_digest,
             changed=result.change.changed if result.change else None,
             git_restored=len(result.restored) if result.spent else None,
+            trigger_index=job.trigger.index if job.trigger else None,
+            trigger_type=job.trigger.type if job.trigger else None,
             retry_of=job.retry_of,
         )
 

@@ -6,7 +6,7 @@ winner goes on (docs/explanation/queue.md).
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -56,8 +56,9 @@ class _Case:
     acquired: Acquired
     held: Held
     ended: Ended | None = None
-    #: Whether it was counted; where nothing ran, that is given back.
+    #: Whether it was counted, and what for; where nothing ran, that is given back.
     counted: bool = False
+    charged: dict[str, int] = field(default_factory=dict)
 
     @property
     def earlier(self) -> tuple[EarlierAttempt, ...]:
@@ -185,7 +186,9 @@ class Deliverer:
         except BaseException as error:
             # Raised past every net of the attempt: without this the message would run it again elsewhere.
             log().error("attempt_broke", jobId=acquired.job.id, cause=type(error).__name__)
-            result = self._without_attempt(acquired.job, _BROKE).model_copy(update={"spent": None})
+            # Nobody can say how far it came, so what it was counted for stays.
+            unknown = {"spent": None, "charged": case.charged}
+            result = self._without_attempt(acquired.job, _BROKE).model_copy(update=unknown)
             return self._delivery(case, case.ended or self._end(case, result))
         finally:
             del self._cases[acquired.job.id]
@@ -211,7 +214,7 @@ class Deliverer:
         if not found.known:
             # Its row is gone with the server's data. The record file keeps it from being paid for again.
             log().warning("spend_unknown", jobId=job.id)
-        case.counted = True
+        case.counted, case.charged = True, dict(found.charged)
         return found.charged, self._budget.refusal(job.id, found, now) if isinstance(found, TurnedAway) else None
 
     def book(self, job: Job, now: datetime, tokens: int) -> dict[str, int]:
@@ -219,8 +222,13 @@ class Deliverer:
         if (asked := self._budget.tokens(now, tokens)) is None:
             return {}
         key, ttl_ms, amount = asked
-        answer = _once_more(lambda: self._store.book(self._cases[job.id].held.lease, key, ttl_ms, amount))
-        return {key: amount} if answer is Answer.WON else {}
+        case = self._cases[job.id]
+        answer = _once_more(lambda: self._store.book(case.held.lease, key, ttl_ms, amount))
+        if answer is not Answer.WON:
+            log().error("token_spend_error", jobId=job.id, cause=str(answer))
+            return {}
+        case.charged[key] = amount
+        return {key: amount}
 
     def finish(self, job: Job, result: Result) -> None:
         """Store how the attempt ended. Raises `InfraError` where that has to wait for the next start."""
@@ -243,9 +251,12 @@ class Deliverer:
     def _deferred(self, acquired: Acquired, defer: Defer, case: _Case | None = None) -> Delivery:
         try:
             never_started = case is not None and case.counted
-            told = self._store.defer(acquired.lease, defer.delay_ms, defer.why, never_started=never_started)
+            told = _once_more(
+                lambda: self._store.defer(acquired.lease, defer.delay_ms, defer.why, never_started=never_started)
+            )
         except InfraError as error:
-            # The row stays active until its lease runs out; then the sweep queues it again. Nothing was spent.
+            # The row stays active until its lease runs out. Then the sweep queues it again, or ends it as lost where it
+            # was counted already.
             log().warning("defer_failed", jobId=acquired.job.id, cause=error.cause)
             return Delivery(acquired.job.id, End.IGNORED)
         if isinstance(told, Deferred):

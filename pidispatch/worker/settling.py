@@ -99,6 +99,8 @@ class Settling:
         if settled.ticket is not None:
             self._sweeper.announce(settled.ticket)
         if settled.status == "won":
+            if record.reason == Reason.WORKER_LOST:
+                self._store.count_stall(job_id)
             tell_end(record)
             self._record(record)
         elif settled.status == "completed-telemetry" or (settled.status == "unknown" and started is not False):

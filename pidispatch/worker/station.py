@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from celery import Celery
 from celery.utils import uuid
@@ -15,6 +16,7 @@ from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
+from pidispatch.config.zone import host_zone, zone_of
 from pidispatch.gates.chain import Gates
 from pidispatch.gates.folder import FolderMutex
 from pidispatch.gates.host import HostSlots
@@ -43,6 +45,7 @@ from pidispatch.worker.operator_files import OperatorFiles
 from pidispatch.worker.output import JobOutput
 from pidispatch.worker.owner import Owner
 from pidispatch.worker.pauses import Pauses
+from pidispatch.worker.scheduler import Scheduler
 from pidispatch.worker.seat import Seat
 from pidispatch.worker.settling import Settling, unheard
 from pidispatch.worker.sweeper import Sweeper
@@ -152,8 +155,17 @@ class Station:
             Ticker("pauses", limits.pause_poll_s, self.pauses.look),
             Ticker("beat", limits.worker_seen_s / 3, self.beat),
         ]
+        if (schedules := self.files.schedules) is not None:
+            scheduler = Scheduler(schedules, self._zone(), self.store, self.publish, settings, limits, clock)
+            self._tickers.append(
+                Ticker("schedule", limits.schedule_every_s, self._ensuring(scheduler), limits.store_retry_s)
+            )
         if hours := settings.sweep_interval_hours:
             self._tickers.append(Ticker("retention", hours * 3600, lambda: remove_old(settings, clock, self._index)))
+
+    def _zone(self) -> ZoneInfo:
+        name = self._settings.tz
+        return host_zone() if name is None else zone_of(name)
 
     def slot_limit(self) -> int:
         """Jobs that may run on this machine at the same time."""
@@ -203,6 +215,7 @@ class Station:
             monthlyCap=settings.monthly_cap,
             softHoldPct=settings.soft_hold_pct,
             dailyTokenCap=settings.daily_token_cap,
+            tz=self._zone().key if self.files.schedules is not None else None,
             image=settings.job_image,
             egress=settings.egress,
             valkey=self.server.address.shown,

@@ -23,6 +23,7 @@ class Sweeper:
         swept = self._store.sweep()
         for job_id in swept.lost:
             log().error("job_lost", jobId=job_id)
+            self._store.count_stall(job_id)
         for ticket in (*swept.requeued, *swept.publish):
             self.announce(ticket)
         for job_id in dict.fromkeys((*swept.lost, *swept.unrecorded)):

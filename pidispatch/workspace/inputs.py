@@ -20,5 +20,8 @@ def local_prompt(task: str, flow: str | None = None) -> str:
 
 
 def local_event(job: Job, sha: str) -> str:
-    """`event.json` of a job that a person asked for. The folder goes in by its last part only."""
-    return json.dumps({"source": "manual", "folder": job.folder.name, "sha": sha}) + "\n"
+    """`event.json` of a job on a folder, which goes in by its last part only."""
+    came: dict[str, object] = {"source": "manual"}
+    if job.trigger is not None:
+        came = {"source": job.trigger.type, "trigger": {"id": job.trigger.id}}
+    return json.dumps({**came, "folder": job.folder.name, "sha": sha}) + "\n"

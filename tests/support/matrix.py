@@ -21,6 +21,7 @@ import redis
 
 from pidispatch.jobs.rows import JobState, Row
 from pidispatch.values.names import JOB_PREFIX
+from pidispatch.workspace.jobdir import sanitise
 from tests.support.post import ROOT, Post, Worker
 from tests.support.server import OwnServer, until
 from tests.support.worker_app import VARIABLE
@@ -97,7 +98,7 @@ class Scene:
         self._unstarted |= {one.name for one in self.containers("created")}
         for job_id in self.ids():
             row = self.post.row(job_id)
-            spent = row.spend_ms is not None and f"{JOB_PREFIX}{job_id}" not in self._unstarted
+            spent = row.spend_ms is not None and f"{JOB_PREFIX}{sanitise(job_id)}" not in self._unstarted
             self.held[job_id] = Held(row.attempt, row.lost, spent)
 
     def await_idle(self) -> None:

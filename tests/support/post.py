@@ -31,6 +31,7 @@ from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.names import JOB_PREFIX, LABEL_ATTEMPT
 from pidispatch.values.verdict import Why
+from pidispatch.workspace.jobdir import sanitise
 from tests.image.assemble import ensure_probe
 from tests.support.box import program_image
 from tests.support.repository import make_repository
@@ -104,7 +105,7 @@ class Starts:
     def attempts_of(self, job_id: str) -> list[int]:
         """The attempt of each start of a container of this job, in the order of the starts."""
         with self._lock:
-            wanted = ("start", f"{JOB_PREFIX}{job_id}")
+            wanted = ("start", f"{JOB_PREFIX}{sanitise(job_id)}")
             return [int(attempt) for status, name, attempt in self._seen if (status, name) == wanted]
 
     def close(self) -> None:
@@ -354,13 +355,13 @@ class Post:
 
     def record(self, job_id: str) -> dict[str, Any]:
         """The record file of a job."""
-        found: dict[str, Any] = json.loads((self.folder / "logs" / f"{job_id}.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "logs" / f"{sanitise(job_id)}.json").read_text())
         return found
 
     def records(self) -> list[str]:
         """The ids that have a record file."""
         logs = self.folder / "logs"
-        return sorted(path.stem for path in logs.glob("*.json")) if logs.is_dir() else []
+        return sorted(str(json.loads(path.read_text())["jobId"]) for path in logs.glob("*.json"))
 
     def left(self) -> list[str]:
         """Job containers and networks of this deployment that are there."""

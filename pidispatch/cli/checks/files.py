@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pidispatch.cli.checks.row import Finding, Row, failed, passed
+from pidispatch.cli.checks.row import Finding, Row, failed, passed, warned
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.operator_file import parse_json, read_bytes, refuse, text_of
 from pidispatch.config.text import printable
@@ -44,6 +44,23 @@ def quiet_hours(scene: Scene) -> Iterator[Finding]:
     path = scene.settings("PI_PAUSE_WINDOWS_FILE").pause_windows_file
     if path is not None:
         yield passed(_count(path, parse_pause_windows(text_of(read_bytes(path), path), path), "pause windows"))
+
+
+def triggers(scene: Scene) -> Iterator[Finding]:
+    """The file of the triggers, where there is one. Raises `ConfigError` where no worker would start on it."""
+    path = scene.settings("PI_TRIGGERS_FILE").triggers_file
+    if path is None:
+        return
+    entries = parse_triggers(text_of(read_bytes(path), path), path).triggers
+    gone = [one.on.id for one in entries if not Path(one.run.folder).is_dir()]
+    if gone:
+        yield warned(
+            f"{printable(str(path))}: the folders of {', '.join(map(printable, gone))} are not on this machine, so no "
+            "worker here runs them, and one without PI_WORKER_NAME does not start",
+            "make the folders, or name others in the file; on several machines each runs those it has",
+        )
+    else:
+        yield passed(_count(path, entries, "triggers"))
 
 
 def look_into(paths: Sequence[Path]) -> list[Row]:

@@ -37,6 +37,7 @@ CHECKS: Final = (
     Check("bounds", configured.bounds),
     Check("celery", configured.celery),
     Check("quiet-hours", files.quiet_hours),
+    Check("triggers", files.triggers),
     Check("server", served.server, "it may be there all the same: see its own log, and the way to it"),
     Check("durability", served.durability),
     Check("store", served.store),

@@ -1,12 +1,15 @@
 -- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted, telling or '', charged)
 local id, owner, gen, record, reason, cause, final, never_started, telling, charged = unpack(ARGV, 2)
 local answer = refused(id, owner, gen)
-if answer ~= 'stale' then tell_waiting(id, telling) end
-if answer then return {answer} end
+if answer then
+  if answer ~= 'stale' then tell_waiting(id, telling) end
+  return {answer}
+end
 local found = get(id, 'attempt', 'maxAttempts')
 local attempt = tonumber(found[1])
 local again = final == '0' and attempt < tonumber(found[2])
 if again and cancel_stands(id) then return {'cancel'} end
+tell_waiting(id, telling)
 keep_record(id, record, found[1])
 if charged == '0' then give_back(id) end
 drop_lease(id)

@@ -89,8 +89,9 @@ end
 -- What an attempt was counted for, where it cost nothing after all. From the row: the window may be another one by now.
 local function give_back(id)
   local charged = get(id, 'charged')[1]
-  if charged then take_back(cjson.decode(charged)) end
+  -- First of all, so that it happens once, also where a counter cannot be read.
   clear(id, 'charged', 'verdict')
+  if charged then take_back(cjson.decode(charged)) end
 end
 
 -- For the one who waits, who may see more than a record holds. Also of a job whose row is gone: it ran.

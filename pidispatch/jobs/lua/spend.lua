@@ -17,6 +17,15 @@ if before then
 end
 
 local ask = cjson.decode(asked)
+-- A script that fails is not undone: whatever could make this one fail is looked at before anything is counted.
+for _, ledger in ipairs(ask.ledgers) do
+  for _, counter in ipairs(ledger.counters) do
+    local there = redis.call('GET', key(counter.key))
+    if there and not string.match(there, '^%d+$') then
+      return redis.error_reply('COUNTER ' .. counter.key .. ' holds no number')
+    end
+  end
+end
 local function verdict(found)
   found.known = known
   local text = cjson.encode(found)

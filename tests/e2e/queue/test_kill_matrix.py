@@ -22,6 +22,7 @@ from tests.support.deaths import (
     a_run_that_comes_again,
     a_run_that_fails_twice,
     a_run_that_is_cancelled,
+    a_schedule,
     a_start_of_a_long_run,
     a_stray,
     a_submitting_program,
@@ -59,6 +60,7 @@ SCRIPT_CELLS: Rows = {
         (a_leftover_unstarted, DONE, DONE),
         (a_stray, DONE, DONE),
     ],
+    "dealt": [(a_schedule, DONE, DONE)],
     "sweep": [(a_lost_ticket, DONE, DONE), (a_lost_machine, LOST, LOST)],
 }
 ENGINE_CELLS: Rows = {

@@ -1,5 +1,6 @@
 """What a run is counted for: on a real server, one step at a time."""
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pidispatch.jobs.charges import Ask, Counter, Ledger, Reserved, TurnedAway
 from pidispatch.jobs.rows import Answer, Deferred, JobState, Lease
 from pidispatch.money.budget import Budget
+from pidispatch.values.errors import InfraError
 from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
@@ -218,3 +220,30 @@ def test_an_attempt_that_ends_as_done_keeps_its_count(world: World) -> None:
     assert isinstance(found, Reserved)
     assert world.store.finish(lease, charged(record(outcome=DONE), found)) is Answer.WON
     assert count(world, "budget:2026-05-04") == 1
+
+
+@pytest.mark.parametrize("value", ["x", "1.5", "-3"])
+def test_a_counter_that_holds_no_number_stops_the_run_before_anything_is_counted(world: World, value: str) -> None:
+    """By hand, or by another program: a script that fails half-way would not be undone."""
+    world.client.set(f"{PREFIX}budget:w:2026-05-04", value)
+    lease = world.active("local-1")
+    for _ in range(2):
+        with pytest.raises(InfraError, match="refused a command"):
+            world.store.spend(lease, budget(PI_WEEKLY_CAP="5").ask(NOW))
+    assert count(world, "budget:2026-05-04") == 0
+    assert (world.row("local-1").spend_ms, world.row("local-1").charged) == (None, {})
+
+
+def test_what_is_given_back_is_given_back_once_whatever_the_counters_hold(world: World) -> None:
+    caps = budget(PI_WEEKLY_CAP="50", PI_MONTHLY_CAP="50")
+    lease = world.active("local-1")
+    world.client.mset({f"{PREFIX}budget:w:2026-05-04": 10, f"{PREFIX}budget:m:2026-05": 10})
+    world.store.spend(lease, caps.ask(NOW))
+    world.client.set(f"{PREFIX}budget:2026-05-04", "1.5")
+    for _ in range(4):
+        with contextlib.suppress(InfraError):
+            world.store.fail(lease, record(outcome=NEVER), never_started=True)
+    assert count(world, "budget:w:2026-05-04") >= 10
+    assert count(world, "budget:m:2026-05") >= 10
+    # Mended, so that the indexes can be looked at.
+    world.client.set(f"{PREFIX}budget:2026-05-04", "1")

@@ -208,6 +208,11 @@ def test_whatever_is_raised_past_the_attempt_ends_the_job_and_is_never_run_again
     assert bench.deliver().end is End.FAILED
     row = bench.row()
     assert (row.state, row.cause, row.recorded) == (JobState.FAILED, "internal-error", True)
+    # Nobody can say how far it came: what it was counted for stays.
+    counted = [int(bench.client.get(name)) for name in bench.client.scan_iter("pi:budget:*")]
+    record = bench.records.find(JOB)
+    assert record is not None
+    assert (sum(counted), len(record.charged or {})) == ((1, 1) if spent else (0, 0))
     assert named(logs, "attempt_broke") == [
         {"event": "attempt_broke", "log_level": "error", "jobId": JOB, "cause": type(error).__name__}
     ]

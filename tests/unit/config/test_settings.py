@@ -67,6 +67,9 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "PI_WORKER_NAME": host_name(),
         "PI_CELERY_CONFIG": None,
         "PI_PAUSE_WINDOWS_FILE": None,
+        "PI_TRIGGERS_FILE": None,
+        "PI_TZ": None,
+        "PI_SCHEDULER_STALL_MAX": 2,
     }
 
 
@@ -128,6 +131,9 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_WORKER_NAME": "build-1",
         "PI_CELERY_CONFIG": str(file),
         "PI_PAUSE_WINDOWS_FILE": "/w.json",
+        "PI_TRIGGERS_FILE": "/t.json",
+        "PI_TZ": "Europe/Berlin",
+        "PI_SCHEDULER_STALL_MAX": "5",
     }
     found = load(monkeypatch, written)
     assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == {
@@ -162,6 +168,9 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "PI_WORKER_NAME": "build-1",
         "PI_CELERY_CONFIG": file,
         "PI_PAUSE_WINDOWS_FILE": Path("/w.json"),
+        "PI_TRIGGERS_FILE": Path("/t.json"),
+        "PI_TZ": "Europe/Berlin",
+        "PI_SCHEDULER_STALL_MAX": 5,
     }
 
 
@@ -173,6 +182,9 @@ MALFORMED = [
     ("PI_JOB_IMAGE", "image ", "is no image reference"),
     ("PI_JOB_IMAGE", "../../containers", "is no image reference"),
     ("PI_PAUSE_WINDOWS_FILE", "", "must name a file; unset it to have none"),
+    ("PI_SCHEDULER_STALL_MAX", "0", "must be 1 or more"),
+    ("PI_TZ", "Mars/Olympus", "is no IANA time zone that this machine knows"),
+    ("PI_TZ", "../../etc/passwd", "is no IANA time zone that this machine knows"),
     ("PI_EGRESS_PROXY", ".", "must be a container name"),
     *[("PI_MAX_TURNS", text, "must be a whole number") for text in ("03", "+3", "3.0", "1e2", "1_000", "-1", "x", " ")],
     ("PI_MAX_TURNS", "0", "must be 1 or more"),
@@ -212,7 +224,7 @@ MALFORMED = [
     ("PI_CELERY_CONFIG", "/nonexistent/celeryconfig.py", "must be an existing file"),
 ]
 #: Read strictly elsewhere (`server/address.py`), a secret that is never repeated, and what only one text turns over.
-OTHERWISE = {"VALKEY_URL", "VALKEY_PASSWORD", "PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI"}
+OTHERWISE = {"VALKEY_URL", "VALKEY_PASSWORD", "PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI", "PI_TRIGGERS_FILE"}
 
 
 def test_a_malformed_password_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

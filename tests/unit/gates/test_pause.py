@@ -53,6 +53,13 @@ def test_the_last_second_is_no_time_to_sleep(before: int, delay_ms: int | None) 
     assert verdict == (Admit() if delay_ms is None else Defer(why=Why.QUIET_HOURS, delay_ms=delay_ms))
 
 
+def test_between_two_windows_that_adjoin_there_is_no_second_to_start_in() -> None:
+    whole = gate({"scope": "*", "from": "00:00", "to": "12:00"}, {"scope": "*", "from": "12:00", "to": "00:00"})
+    noon = datetime(2026, 5, 5, 12, tzinfo=UTC)
+    assert whole.check(job(1), noon - timedelta(milliseconds=500)) == Defer(why=Why.QUIET_HOURS, delay_ms=500)
+    assert whole.check(job(1), noon) == Defer(why=Why.QUIET_HOURS, delay_ms=12 * 3_600_000)
+
+
 def test_the_delay_is_rounded_up() -> None:
     verdict = gate(MONDAY).check(job(1), TUESDAY_8 - timedelta(seconds=2, microseconds=1))
     assert verdict == Defer(why=Why.QUIET_HOURS, delay_ms=2_001)

@@ -76,6 +76,12 @@ def test_tokens_are_added_to_what_it_is_counted_for(site: Site) -> None:
     assert site.charged == {**COUNTED, "budget:t:2026-05-04": 500}
 
 
+def test_a_claim_that_no_run_can_use_up_is_bounded(site: Site) -> None:
+    site.book = lambda _job, _now, tokens: {"budget:t:2026-05-04": tokens}
+    book_tokens(site, Telemetry(tokens={"total": Decimal("1e300")}))
+    assert site.charged["budget:t:2026-05-04"] == 10**12
+
+
 @pytest.mark.parametrize("nothing", [Telemetry(), Telemetry(tokens={}), telemetry(0)])
 def test_where_none_are_told_none_are_added(site: Site, nothing: Telemetry) -> None:
     def book(*_: object) -> dict[str, int]:

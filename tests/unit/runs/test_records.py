@@ -306,6 +306,16 @@ def test_a_full_disk_does_not_take_a_record_whose_place_is_kept(
     assert store.find("local-1") == record("local-1")
 
 
+def test_a_record_that_is_made_later_leaves_the_place_of_the_attempt_that_runs(store: RecordStore) -> None:
+    store.reserve("local-1")
+    (place,) = store.folder.iterdir()
+    store.keep(record("local-1"))
+    assert place.exists()
+    inode = place.stat().st_ino
+    store.add(record("local-1", attempt=2))
+    assert store.record_path("local-1").stat().st_ino == inode
+
+
 def test_a_place_is_one_attempts_and_can_be_given_up(store: RecordStore) -> None:
     store.forgo("local-1")
     store.reserve("local-1")

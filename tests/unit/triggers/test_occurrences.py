@@ -10,7 +10,7 @@ from pidispatch.triggers.cron import Schedule
 from pidispatch.triggers.entry import Missed
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.triggers.occurrences import Occurrence, Passed, Planned, edited, job_of, look, next_due, planned
-from pidispatch.values.job import Job, JobKind
+from pidispatch.values.job import Job, JobKind, Matched
 from pidispatch.values.limits import Limits
 from tests.unit.triggers.entries import PATH, entry, text
 
@@ -133,7 +133,7 @@ def test_without_schedules_nothing_is_due() -> None:
 @pytest.mark.example("ch1 E11", "The occurrence of a schedule has the id that its id and its instant make.")
 def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
     file = parse_triggers(text(entry({"missed": "once"}, {"provider": "openai", "model": "m", "maxTurns": 3})), PATH)
-    job = job_of(file.triggers[0], Occurrence("nightly", at(3)))
+    job = job_of(file.triggers[0], 0, Occurrence("nightly", at(3)))
     assert job == Job(
         id="repeat:nightly:1777950000000",
         kind=JobKind.LOCAL,
@@ -143,12 +143,13 @@ def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
         provider="openai",
         model="m",
         max_turns=3,
+        trigger=Matched(id="nightly", index=0),
     )
 
 
 def test_a_schedule_of_the_longest_name_is_a_job_too() -> None:
     name = "a" * 128
     file = parse_triggers(text(entry({"id": name}, {"image": "pi-job:latest"})), PATH)
-    job = job_of(file.triggers[0], Occurrence(name, datetime(9999, 12, 31, tzinfo=UTC)))
+    job = job_of(file.triggers[0], 0, Occurrence(name, datetime(9999, 12, 31, tzinfo=UTC)))
     assert job.id.startswith(f"repeat:{name}:")
     assert (job.image, job.provider, job.allow_dirty) == ("pi-job:latest", None, False)

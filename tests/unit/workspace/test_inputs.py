@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pidispatch.values.job import FLOW_NAME, Job
+from pidispatch.values.job import FLOW_NAME, Job, Matched
 from pidispatch.workspace.inputs import local_event, local_prompt
 from pirunner.checks import Answers, check_flow
 from pirunner.environment import parse
@@ -70,3 +70,10 @@ def test_any_folder_name_gives_one_line_of_json(name: str) -> None:
     text = local_event(job, "a" * 40)
     assert text.count("\n") == 1
     assert json.loads(text)["folder"] == job.folder.name
+
+
+def test_the_event_of_a_schedule_names_it() -> None:
+    matched = Matched(id="nightly", index=3)
+    job = Job(id="repeat:nightly:1", folder=Path("/srv/site"), task="a private task", trigger=matched)
+    told = json.loads(local_event(job, "a" * 40))
+    assert told == {"source": "cron", "trigger": {"id": "nightly"}, "folder": "site", "sha": "a" * 40}

@@ -80,3 +80,19 @@ def test_a_file_of_triggers_is_known(tmp_path: Path) -> None:
     assert (good.check, good.status) == ("triggers", "pass")
     assert (bad.check, bad.status) == ("triggers", "fail")
     assert "not served by this version" in bad.found
+
+
+def test_the_configured_triggers(scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert list(files.triggers(scene)) == []
+    path = tmp_path / "triggers.json"
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(path))
+    with pytest.raises(ConfigError, match="No such file"):
+        list(files.triggers(scene))
+    run = {"kind": "local", "folder": str(tmp_path), "flow": "tidy", "task": "x"}
+    entry = {"on": {"type": "cron", "id": "nightly", "pattern": "0 3 * * *"}, "run": run}
+    path.write_text(json.dumps({"triggers": [entry]}))
+    assert list(files.triggers(scene)) == [Finding("pass", f"{path} is good; triggers: 1", None)]
+    path.write_text(json.dumps({"triggers": [{**entry, "run": {**run, "folder": "/nowhere/at/all"}}]}))
+    [found] = files.triggers(scene)
+    assert found.status == "warn"
+    assert "the folders of nightly are not on this machine" in found.found
