@@ -24,7 +24,7 @@ from pidispatch.runs.deadline import Deadlines
 from pidispatch.runs.events import tell_exit, tell_lost
 from pidispatch.runs.joblog import JobLog, shown, tee
 from pidispatch.runs.ladder import LADDER, climb
-from pidispatch.runs.note import EndNote, write_end
+from pidispatch.runs.note import EndNote, mark_making, write_end
 from pidispatch.runs.prepare import container_spec
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.seams import Book, Finish, LeaseLost, Output, Spend, unbooked, uncounted
@@ -215,6 +215,7 @@ def _stopped(site: Site) -> Defer | None:
 
 def _contained(site: Site, spec: ContainerSpec) -> ContainerEnd:
     def spending() -> None:
+        mark_making(site.job_dir.making)
         site.spent = True
 
     def gone() -> None:

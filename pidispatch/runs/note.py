@@ -1,6 +1,7 @@
 """What must be known of an attempt to settle it when the program that ran it is gone: a file in its job directory.
 
-It is written right before the container is made. Where it is missing, no container was ever made.
+It is written before the attempt is counted. Where it is missing no container was ever made, nor where the mark beside
+it is that a container is being made.
 """
 
 import contextlib
@@ -49,6 +50,8 @@ class AttemptNote(Value):
     neighbour: str | None
     #: Id of the deployment, which the container carries.
     deployment: str
+    #: Whether the attempt marks that its container is being made; one of an older version does not.
+    marks: bool = False
 
 
 class EndNote(Value):
@@ -83,6 +86,14 @@ def read_note(path: Path) -> AttemptNote | None:
             f"at .git of its folder, and remove {path.parent}",
             "note-unreadable",
         ) from None
+
+
+def mark_making(path: Path) -> None:
+    """Leave word that a container is made from now on. Raises `InfraError`."""
+    try:
+        write_atomically(path, b"", 0o600)
+    except OSError as error:
+        raise InfraError(f"the job's directory cannot be written: {error.strerror}", "job-dir") from None
 
 
 def reserve_end(path: Path) -> None:

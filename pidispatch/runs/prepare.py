@@ -102,6 +102,7 @@ def _note(site: Site) -> None:
             container=container_name(site.job.id),
             neighbour=site.neighbour.id if site.neighbour else None,
             deployment=deployment_id(site.settings.state_dir),
+            marks=True,
         ),
     )
 

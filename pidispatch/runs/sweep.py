@@ -189,20 +189,29 @@ class _Settlement:
 
     def _found(self, left: Leftover | None, restored: tuple[str, ...]) -> Found:
         ended = read_end(self._job_dir.end)
-        result = _result(self._note, left, ended)
+        started = self._started(left, ended)
+        result = _result(self._note, ended, started)
         result = result.model_copy(update={"ended_at": self._clock.now(), "restored": restored})
-        started = ended.started if ended is not None else left.started if left is not None else None
         return Found(self._note, result, started)
 
+    def _started(self, left: Leftover | None, ended: EndNote | None) -> bool | None:
+        """Whether its container was started; `None` where nobody can tell."""
+        # An end that says so was kept by one who was killed in the middle of settling it.
+        if ended is not None:
+            return ended.started
+        if left is not None:
+            return left.started
+        # Without a container it may have run and been removed, unless none was ever about to be made.
+        return False if self._note.marks and not self._job_dir.making.exists() else None
 
-def _result(note: AttemptNote, left: Leftover | None, ended: EndNote | None) -> Result:
+
+def _result(note: AttemptNote, ended: EndNote | None, started: bool | None) -> Result:
     """What is known of the attempt: its true end where one was kept or the container had one."""
     begun = Result.begin(note.begun_at, note.provider, note.model)
-    # An end that says so was kept by one who was killed in the middle of settling it.
-    if (left is not None and not left.started) if ended is None else not ended.started:
+    if started is False:
         return begun.ending(InfraFailed(reason=Reason.CONTAINER_NEVER_STARTED))
     if ended is None:
-        # Without a container it may have run and been removed: it counts as spent.
+        # It may have run: it counts as spent.
         return begun.ending(InfraFailed(reason=Reason.WORKER_LOST)).model_copy(update={"spent": True})
     outcome, telemetry = classify_left(ended.end, cut_off=ended.cut_off)
     return begun.ending(outcome).model_copy(

@@ -85,8 +85,13 @@ class JobDir:
 
     @property
     def note(self) -> Path:
-        """What the one who settles a broken-off attempt must know; written right before the container."""
+        """What the one who settles a broken-off attempt must know; written before it is counted."""
         return self.path / NOTE
+
+    @property
+    def making(self) -> Path:
+        """Is there from right before the container is made: without it none ever was."""
+        return self.path / "making"
 
     @property
     def end(self) -> Path:

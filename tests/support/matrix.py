@@ -20,8 +20,9 @@ import docker
 import redis
 
 from pidispatch.jobs.rows import JobState, Row
+from pidispatch.runs.note import read_note
 from pidispatch.values.names import JOB_PREFIX
-from pidispatch.workspace.jobdir import sanitise
+from pidispatch.workspace.jobdir import NOTE, sanitise
 from tests.support.post import ROOT, Post, Worker
 from tests.support.server import OwnServer, until
 from tests.support.worker_app import VARIABLE
@@ -40,7 +41,8 @@ class Held:
 
     attempt: int
     lost: int
-    #: It may have been paid for. A container that the engine calls `created` proves that it was not.
+    #: It may have been paid for. A container that the engine calls `created` proves that it was not, and so does a
+    #: directory in which no container was about to be made.
     spent: bool
 
 
@@ -98,8 +100,17 @@ class Scene:
         self._unstarted |= {one.name for one in self.containers("created")}
         for job_id in self.ids():
             row = self.post.row(job_id)
-            spent = row.spend_ms is not None and f"{JOB_PREFIX}{sanitise(job_id)}" not in self._unstarted
+            unstarted = f"{JOB_PREFIX}{sanitise(job_id)}" in self._unstarted or self._unmade(job_id)
+            spent = row.spend_ms is not None and not unstarted
             self.held[job_id] = Held(row.attempt, row.lost, spent)
+
+    def _unmade(self, job_id: str) -> bool:
+        """Whether the job's directory is there and proves that no container was about to be made."""
+        for path in self.post.folder.glob("w*/jobs/job-*"):
+            note = read_note(path / NOTE) if path.is_dir() else None
+            if note is not None and note.job.id == job_id:
+                return not (path / "making").exists()
+        return False
 
     def await_idle(self) -> None:
         """Wait until every container has ended by itself."""

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from pidispatch.box.engine import Engine, EngineFacts
-from pidispatch.box.leftover import Leftover
 from pidispatch.box.run import ContainerEnd
 from pidispatch.config.settings import Settings
-from pidispatch.runs.note import EndNote, read_end, read_note, reserve_end, write_end, write_note
+from pidispatch.runs.note import EndNote, mark_making, read_end, read_note, reserve_end, write_end, write_note
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.sweep import Found, Keep, RecordKeeper, Swept, _result, remove_old, sweep
 from pidispatch.values.errors import InfraError
@@ -164,7 +163,7 @@ STOPPED = Aborted(reason=Reason.WORKER_ABORT, cause=AbortReason.SHUTDOWN)
     ],
 )
 def test_a_kept_end_is_the_true_one(end: EndNote, outcome: Outcome, tmp_path: Path) -> None:
-    result = _result(note_of(tmp_path), None, end)
+    result = _result(note_of(tmp_path), end, end.started)
     assert result.outcome == outcome
     assert result.spent is True
     assert result.telemetry.turns == (3 if end.end.tail else None)
@@ -177,9 +176,7 @@ def test_a_kept_end_is_the_true_one(end: EndNote, outcome: Outcome, tmp_path: Pa
 def test_without_an_end_what_may_have_run_counts_as_spent(
     started: bool | None, outcome: Outcome, spent: bool, tmp_path: Path
 ) -> None:
-    end = ContainerEnd(code=0)
-    left = None if started is None else Leftover(started=started, by_itself=False, end=end)
-    result = _result(note_of(tmp_path), left, None)
+    result = _result(note_of(tmp_path), None, started)
     assert (result.outcome, result.spent) == (outcome, spent)
 
 
@@ -206,16 +203,27 @@ class GoneHost(Host):
         return Gone()
 
 
-@pytest.mark.parametrize(("end", "started", "outcome"), [(None, None, LOST), (ended(0, EXIT % 0), True, Completed())])
+@pytest.mark.parametrize(
+    ("end", "marks", "making", "started", "outcome"),
+    [
+        (None, False, False, None, LOST),
+        (None, True, True, None, LOST),
+        # No container was about to be made, so none ran.
+        (None, True, False, False, NEVER),
+        (ended(0, EXIT % 0), True, True, True, Completed()),
+    ],
+)
 def test_what_is_known_is_handed_over_before_the_directory_goes(
-    tmp_path: Path, end: EndNote | None, started: bool | None, outcome: Outcome
+    tmp_path: Path, end: EndNote | None, marks: bool, making: bool, started: bool | None, outcome: Outcome
 ) -> None:
     host, handed = GoneHost(tmp_path), list[Found]()
     job_dir = make_job_dir(host.settings.jobs_dir, (os.getuid(), os.getgid()))
     folder = make_repository(tmp_path / "site").path
-    note = note_of(folder).model_copy(update={"attempt": 2})
+    note = note_of(folder).model_copy(update={"attempt": 2, "marks": marks})
     take_notes(Folder(folder, os.getuid(), os.getgid()), job_dir.guard)
     write_note(job_dir.note, note)
+    if making:
+        mark_making(job_dir.making)
     if end is not None:
         reserve_end(job_dir.end)
         write_end(job_dir.end, end)
@@ -232,7 +240,8 @@ def test_what_is_known_is_handed_over_before_the_directory_goes(
     [found] = handed
     assert (found.note, found.started, found.result.outcome) == (note, started, outcome)
     record = found.record("host-1")
-    assert (record.job_id, record.attempt, record.host, record.budget_reserved) == ("local-9", 2, "host-1", True)
+    assert (record.job_id, record.attempt, record.host) == ("local-9", 2, "host-1")
+    assert record.budget_reserved is (started is not False)
 
 
 def test_the_plain_keeper_keeps_the_better_record(host: Host) -> None:
@@ -242,7 +251,7 @@ def test_the_plain_keeper_keeps_the_better_record(host: Host) -> None:
     lost = records.find("local-9")
     assert lost is not None
     assert (lost.reason, lost.turns) == ("worker-lost", None)
-    keep(Found(note, _result(note, None, ended(0, EXIT % 0)), True))
+    keep(Found(note, _result(note, ended(0, EXIT % 0), True), True))
     completed = records.find("local-9")
     assert completed == lost.model_copy(update={"turns": 3, "exit_code": 0})
 
