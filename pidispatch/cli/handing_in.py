@@ -161,8 +161,8 @@ def warnings(job: Job, settings: Settings) -> list[str]:
     turns, tokens = job.max_turns or settings.max_turns, settings.max_tokens
     bound = f"{turns} turns" + (f" or {tokens:,} tokens" if tokens else "")
     told = [
-        f"each attempt, {ATTEMPTS} at most, may use up to {bound}, unless its worker's settings differ; this version "
-        "has no cap on the number of runs"
+        f"each attempt, {ATTEMPTS} at most, may use up to {bound}, unless its worker's settings differ, and counts in "
+        "the windows of runs (pi-dispatch limits)"
     ]
     if not settings.egress:
         told.append("PI_EGRESS=0: the agent can reach the internet and whatever else its worker's machine can reach")

@@ -64,7 +64,7 @@ class Budget:
             return Refused(
                 reason=Reason.OVER_BUDGET,
                 cause=window,
-                detail=f"the {found.cap} runs of this {window} are used up (this would be number {found.amount})",
+                detail=f"all {found.cap} runs of this {window} are used up; this would be number {found.amount}",
                 remedy=f"{again}, or raise {VARIABLES[window]}={found.cap} {_ANEW}",
             )
         log().info("soft_hold", jobId=job_id, window=window, reserved=found.amount, cap=found.cap, pct=self._soft_pct)

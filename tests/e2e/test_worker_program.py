@@ -204,7 +204,16 @@ def test_what_it_may_spend_is_said_at_its_start_and_no_secret(
     ):
         url = f"redis://default:{PASSWORD}@127.0.0.1:{server.port}/0"
         # By Celery's command, which prints a banner of its own.
-        worker = post.worker(command=WORKER, DOCKER_HOST=NO_ENGINE, VALKEY_URL=url, PI_MAX_TOKENS="5000", cwd=tmp_path)
+        worker = post.worker(
+            command=WORKER,
+            cwd=tmp_path,
+            DOCKER_HOST=NO_ENGINE,
+            VALKEY_URL=url,
+            PI_MAX_TOKENS="5000",
+            PI_DAILY_CAP=None,
+            PI_WEEKLY_CAP="90",
+            PI_MONTHLY_CAP=None,
+        )
         started = worker.events("worker_started")[0]
         shown = ("concurrency", "maxTurns", "maxTokens", "dailyCap", "weeklyCap", "monthlyCap", "egress", "valkey")
         assert {name: started[name] for name in shown} == {
@@ -212,7 +221,7 @@ def test_what_it_may_spend_is_said_at_its_start_and_no_secret(
             "maxTurns": 30,
             "maxTokens": 5000,
             "dailyCap": 25,
-            "weeklyCap": None,
+            "weeklyCap": 90,
             "monthlyCap": None,
             "egress": True,
             "valkey": f"redis://127.0.0.1:{server.port}/0",

@@ -277,6 +277,8 @@ class Stage(Program):
         self.variables = {
             "DOCKER_HOST": self.docker_host,
             "PI_JOB_IMAGE": self.image,
+            # All tests of a file share a server, and so its windows.
+            "PI_DAILY_CAP": "1000",
             "PI_GLOBAL_PI_DIR": str(self.overlay),
             "PI_EGRESS_PROXY": self.model.name,
             "ANTHROPIC_API_KEY": self.key,

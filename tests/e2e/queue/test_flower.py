@@ -89,7 +89,9 @@ def test_every_job_is_shown_by_its_id_and_label(post: Post, flower: Flower) -> N
         assert (task["uuid"], task["name"], task["result"]) == (job.id, TASK, result)
         assert (task["args"], task["kwargs"]) == (f"({job.id}, local site -)", "{}")
         assert task["worker"].startswith("w1@")
-        assert task["sent"] <= task["received"] <= task["started"] <= task["succeeded"]
+        # That it was sent is told after it was: a quick worker has received it by then.
+        assert task["sent"]
+        assert task["received"] <= task["started"] <= task["succeeded"]
         assert 0 < task["runtime"] < 60
     listed = flower.ask("/api/tasks").document
     # The tickets by which a worker hears itself would only hide the jobs.

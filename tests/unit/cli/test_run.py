@@ -145,7 +145,7 @@ def _settings(**variables: str) -> Settings:
 def test_the_bound_of_a_job_is_told() -> None:
     [said] = warnings(JOB, _settings())
     assert "each attempt, 2 at most, may use up to 30 turns, unless its worker's settings differ" in said
-    assert "no cap on the number of runs" in said
+    assert "counts in the windows of runs (pi-dispatch limits)" in said
     bounded = JOB.model_copy(update={"max_turns": 7})
     [said] = warnings(bounded, _settings(PI_MAX_TOKENS="200000"))
     assert "up to 7 turns or 200,000 tokens," in said
