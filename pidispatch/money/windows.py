@@ -22,24 +22,20 @@ class Window(StrEnum):
     def first(self, now: datetime) -> datetime:
         """Midnight, UTC, on which the window that holds `now` began."""
         midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        match self:
-            case Window.DAY:
-                return midnight
-            case Window.WEEK:
-                return midnight - timedelta(days=midnight.weekday())
-            case Window.MONTH:
-                return midnight.replace(day=1)
+        if self is Window.DAY:
+            return midnight
+        if self is Window.WEEK:
+            return midnight - timedelta(days=midnight.weekday())
+        return midnight.replace(day=1)
 
     def ends(self, now: datetime) -> datetime:
         """When the next window begins, and its counter with nothing in it."""
         first = self.first(now)
-        match self:
-            case Window.DAY:
-                return first + _DAY
-            case Window.WEEK:
-                return first + 7 * _DAY
-            case Window.MONTH:
-                return (first + 31 * _DAY).replace(day=1)
+        if self is Window.DAY:
+            return first + _DAY
+        if self is Window.WEEK:
+            return first + 7 * _DAY
+        return (first + 31 * _DAY).replace(day=1)
 
     def key(self, now: datetime, ledger: str = DEPLOYMENT) -> str:
         """Name of the counter, without the prefix of all keys: `budget:2026-01-31`, `budget:w:...`, `budget:m:2026-01`.
@@ -47,13 +43,11 @@ class Window(StrEnum):
         A week has the date of its Monday.
         """
         day = self.first(now).date().isoformat()
-        match self:
-            case Window.DAY:
-                return f"{ledger}:{day}"
-            case Window.WEEK:
-                return f"{ledger}:w:{day}"
-            case Window.MONTH:
-                return f"{ledger}:m:{day[:7]}"
+        if self is Window.DAY:
+            return f"{ledger}:{day}"
+        if self is Window.WEEK:
+            return f"{ledger}:w:{day}"
+        return f"{ledger}:m:{day[:7]}"
 
     @property
     def ttl_ms(self) -> int:
