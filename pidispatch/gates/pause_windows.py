@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.config import JsonDict
 
 from pidispatch.config.operator_file import at_index, parse_file
+from pidispatch.config.zone import zone_of
 from pidispatch.values.job import Job
 
 #: Kinds of job that a scope can name before its colon.
@@ -26,7 +27,6 @@ _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturda
 _SHORT_DAY: Final = 3
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _DAY: Final = timedelta(days=1)
 _SECOND: Final = timedelta(seconds=1)
 
@@ -39,15 +39,8 @@ def _time(value: object) -> time:
 
 
 def _zone(value: object) -> ZoneInfo:
-    if value is None:
-        return ZoneInfo("UTC")
-    try:
-        if isinstance(value, str) and _ZONE.fullmatch(value):
-            return ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        # The library also says so by the file that it does not find, or finds to be a folder.
-        pass
-    raise ValueError("is no IANA time zone that this machine knows")
+    # What is no text has no name that a machine could know.
+    return ZoneInfo("UTC") if value is None else zone_of(value if isinstance(value, str) else "")
 
 
 def _day(value: object) -> int:
