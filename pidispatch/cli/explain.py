@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from pidispatch.cli import history
 from pidispatch.cli.at_queue import AtQueue, at_queue
 from pidispatch.cli.completion import complete_jobs
 from pidispatch.cli.show import explained
@@ -111,10 +112,15 @@ def document(standing: Standing) -> dict[str, Any]:
 Facts = Iterator[tuple[str, str]]
 
 
+def shown(at: datetime | None) -> str:
+    """An instant as the verbs that look back write it."""
+    return history.instant(at, "seconds")
+
+
 def told(standing: Standing) -> Facts:
     """What a person reads: one line a fact."""
     row = standing.row
-    yield "job", f"{row.id} ({row.label}), handed in {_shown(instant(row.created_ms))}"
+    yield "job", f"{row.id} ({row.label}), handed in {shown(instant(row.created_ms))}"
     yield "state", row.state.value
     match row.state:
         case JobState.QUEUED:
@@ -149,11 +155,11 @@ def _deferred(standing: Standing) -> Facts:
     until = _instant(row.due_ms)
     if until is not None:
         left = max(timedelta(), until - standing.overview.at)
-        yield "until", f"{_shown(until)}, in {timedelta(seconds=round(left.total_seconds()))}"
+        yield "until", f"{shown(until)}, in {timedelta(seconds=round(left.total_seconds()))}"
 
 
 def _active(row: Row) -> Facts:
-    yield "worker", f"{_worker(row) or '-'}, since {_shown(_instant(row.acquired_ms))}"
+    yield "worker", f"{_worker(row) or '-'}, since {shown(_instant(row.acquired_ms))}"
     spending = "it has passed every check, and may cost something by now" if row.spend_ms else "it is being checked"
     yield "at", f"attempt {row.attempt} of {row.max_attempts}; {spending}"
     if row.spend_ms:
@@ -176,7 +182,7 @@ def _attempts(standing: Standing, record: RunRecord) -> Facts:
 
 def _ended(one: RunRecord | EarlierAttempt) -> str:
     why = "" if one.reason is None else f"{one.reason}{f' ({one.cause})' if one.cause else ''}, "
-    return f"{why}ended {_shown(one.ended_at)}"
+    return f"{why}ended {shown(one.ended_at)}"
 
 
 def _charged(charged: dict[str, int]) -> Facts:
@@ -194,7 +200,3 @@ def _worker(row: Row) -> str | None:
 
 def _instant(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else instant(milliseconds)
-
-
-def _shown(at: datetime | None) -> str:
-    return "-" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

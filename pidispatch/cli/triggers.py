@@ -18,7 +18,7 @@ from pidispatch.cli.view import QuietConsole, error_console, note
 from pidispatch.config.operator_file import read_bytes, text_of
 from pidispatch.config.settings import load_only
 from pidispatch.config.text import printable
-from pidispatch.config.zone import host_zone, zone_of
+from pidispatch.config.zone import schedule_zone
 from pidispatch.jobs.rows import JobState, Row
 from pidispatch.triggers.entry import CronTrigger
 from pidispatch.triggers.file import parse_triggers
@@ -63,7 +63,7 @@ def list_(as_json: bool) -> int:
     settings = load_only(("PI_TRIGGERS_FILE", "PI_TZ"))
     if (path := settings.triggers_file) is None:
         raise ConfigError("no triggers file is named: name one with PI_TRIGGERS_FILE", "operator-file")
-    zone = host_zone() if settings.tz is None else zone_of(settings.tz)
+    zone = schedule_zone(settings.tz)
     found = _told(path, zone, datetime.now(UTC))
     if as_json:
         click.echo(json.dumps(document(path, zone, found), indent=2))

@@ -21,6 +21,11 @@ def zone_of(name: str) -> ZoneInfo:
         raise ValueError("is no IANA time zone that this machine knows") from None
 
 
+def schedule_zone(name: str | None) -> ZoneInfo:
+    """The zone of all schedules: the named one (`PI_TZ`), else the machine's. Raises `ValueError`."""
+    return host_zone() if name is None else zone_of(name)
+
+
 def host_zone(localtime: Path = _LOCALTIME) -> ZoneInfo:
     """The zone of this process: `TZ`, else the machine's, else UTC.
 

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from celery import Celery
 from celery.utils import uuid
@@ -16,7 +15,7 @@ from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
-from pidispatch.config.zone import host_zone, zone_of
+from pidispatch.config.zone import schedule_zone
 from pidispatch.gates.chain import Gates
 from pidispatch.gates.folder import FolderMutex
 from pidispatch.gates.host import HostSlots
@@ -32,6 +31,7 @@ from pidispatch.runs.records import RecordStore
 from pidispatch.runs.sweep import remove_old
 from pidispatch.server.client import warn_unless_durable
 from pidispatch.server.use import Server, use_server
+from pidispatch.values.clock import Clock
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.reason import AbortReason
@@ -146,7 +146,12 @@ class Station:
         )
         self.pauses = Pauses(self.store.paused, self._app.amqp.queues)
         self.liveness = Liveness(self._send_tick, self._answers, self._give_up, self._listens, limits, clock)
-        self._tickers = [
+        self._tickers = self._threads(clock)
+
+    def _threads(self, clock: Clock) -> list[Ticker]:
+        """What is done again and again while the worker lives."""
+        settings, limits = self._settings, self._limits
+        tickers = [
             Ticker("renew", limits.renew_every_s, self.leases.renew, limits.store_retry_s),
             Ticker("watch", limits.cancel_poll_s, self._ensuring(self.leases.watch)),
             # Also one that holds no job needs a server.
@@ -156,16 +161,12 @@ class Station:
             Ticker("beat", limits.worker_seen_s / 3, self.beat),
         ]
         if (schedules := self.files.schedules) is not None:
-            scheduler = Scheduler(schedules, self._zone(), self.store, self.publish, settings, limits, clock)
-            self._tickers.append(
-                Ticker("schedule", limits.schedule_every_s, self._ensuring(scheduler), limits.store_retry_s)
-            )
+            zone = schedule_zone(settings.tz)
+            scheduler = Scheduler(schedules, zone, self.store, self.publish, settings, limits, clock)
+            tickers.append(Ticker("schedule", limits.schedule_every_s, self._ensuring(scheduler), limits.store_retry_s))
         if hours := settings.sweep_interval_hours:
-            self._tickers.append(Ticker("retention", hours * 3600, lambda: remove_old(settings, clock, self._index)))
-
-    def _zone(self) -> ZoneInfo:
-        name = self._settings.tz
-        return host_zone() if name is None else zone_of(name)
+            tickers.append(Ticker("retention", hours * 3600, lambda: remove_old(settings, clock, self._index)))
+        return tickers
 
     def slot_limit(self) -> int:
         """Jobs that may run on this machine at the same time."""
@@ -215,7 +216,7 @@ class Station:
             monthlyCap=settings.monthly_cap,
             softHoldPct=settings.soft_hold_pct,
             dailyTokenCap=settings.daily_token_cap,
-            tz=self._zone().key if self.files.schedules is not None else None,
+            tz=schedule_zone(settings.tz).key if self.files.schedules is not None else None,
             image=settings.job_image,
             egress=settings.egress,
             valkey=self.server.address.shown,

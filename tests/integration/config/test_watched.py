@@ -181,6 +181,7 @@ def test_without_events_it_is_looked_at_now_and_then(
     with watching(file, heard):
         path.write_text("[2]")
         heard.wait("pause_windows_reloaded")
+    assert file.fault is None
 
 
 def test_a_folder_that_is_gone_is_told_once_and_watched_when_it_is_back(

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pidispatch.config.zone import host_zone, zone_of
+from pidispatch.config.zone import host_zone, schedule_zone, zone_of
 
 
 def test_a_zone_by_its_name() -> None:
@@ -38,3 +38,9 @@ def test_the_machines_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     copied = tmp_path / "copied"
     copied.write_bytes(b"TZif")
     assert host_zone(copied) == ZoneInfo("UTC")
+
+
+def test_schedules_go_by_the_named_zone_else_by_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    assert schedule_zone(None) == ZoneInfo("America/New_York")
+    assert schedule_zone("Europe/Berlin") == ZoneInfo("Europe/Berlin")
