@@ -19,6 +19,7 @@ from pidispatch.jobs.celery_defaults import (
     transport_options,
 )
 from pidispatch.jobs.rows import Ticket
+from pidispatch.jobs.transport import KeptConnection
 from pidispatch.server.address import Address
 from pidispatch.values.errors import InfraError
 from pidispatch.values.limits import Limits
@@ -35,6 +36,7 @@ def producer(settings: Settings, address: Address, limits: Limits | None = None)
     """A Celery application that publishes tickets to the server at `address`."""
     app = Celery("pidispatch", set_as_current=False)
     app.config_from_object(configuration(settings, address, limits or Limits()))
+    app.amqp.Connection = KeptConnection
     return app
 
 

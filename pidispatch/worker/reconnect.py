@@ -5,21 +5,15 @@ Celery's own pause grows to half a minute, and that is how long a job would wait
 
 from typing import Any, Final
 
-from kombu import Connection
-
 from pidispatch.config.log import log
-from pidispatch.worker.transport import keeping
+from pidispatch.jobs.transport import KeptConnection
 
 #: Seconds: the first pause, what each adds, and what may be added in all.
 _PAUSES: Final[dict[str, Any]] = {"interval_start": 1, "interval_step": 1, "interval_max": 2}
 
 
-class Reconnecting(Connection):
+class Reconnecting(KeptConnection):
     """A connection of Celery's with short pauses."""
-
-    def get_transport_cls(self) -> Any:
-        """The transport, which makes a client once a channel."""
-        return keeping(super().get_transport_cls())
 
     def ensure_connection(self, *arguments: Any, **options: Any) -> Any:
         """Connect; where nothing answers, again and again."""

@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 from kombu.transport import memory, redis
 
-from pidispatch.worker.reconnect import Reconnecting
-from pidispatch.worker.transport import keeping
+from pidispatch.jobs.transport import KeptConnection, keeping
 from tests.support.server import OwnServer
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Reconnecting]:
-    """A connection of the worker's kind."""
-    with OwnServer("valkey", tmp_path, tcp=True) as server, Reconnecting(server.url) as made:
+def connection(tmp_path: Path) -> Iterator[KeptConnection]:
+    """A connection of the kind that workers and producers have."""
+    with OwnServer("valkey", tmp_path, tcp=True) as server, KeptConnection(server.url) as made:
         yield made
 
 
-def test_a_channel_makes_its_client_once(connection: Reconnecting) -> None:
+def test_a_channel_makes_its_client_once(connection: KeptConnection) -> None:
     channel: Any = connection.channel()
     with channel.conn_or_acquire() as first:
         assert first.ping()
@@ -30,7 +29,7 @@ def test_a_channel_makes_its_client_once(connection: Reconnecting) -> None:
         assert third is not first
 
 
-def test_a_channel_with_another_pool_has_another_client(connection: Reconnecting) -> None:
+def test_a_channel_with_another_pool_has_another_client(connection: KeptConnection) -> None:
     channel: Any = connection.channel()
     with channel.conn_or_acquire() as first:
         pass
@@ -40,7 +39,7 @@ def test_a_channel_with_another_pool_has_another_client(connection: Reconnecting
         assert second.ping()
 
 
-def test_what_waits_for_tickets_has_a_client_of_its_own(connection: Reconnecting) -> None:
+def test_what_waits_for_tickets_has_a_client_of_its_own(connection: KeptConnection) -> None:
     channel: Any = connection.channel()
     assert channel.client is not channel._create_client()
 

@@ -7,6 +7,7 @@ by threads, and takes a connection of the channel's pool for each command
 
 from typing import Any
 
+from kombu import Connection
 from kombu.transport import redis
 
 
@@ -45,3 +46,11 @@ class _SentinelTransport(redis.SentinelTransport):
 def keeping(transport: Any) -> Any:
     """The class of a transport with its clients kept; any other as it is."""
     return {redis.Transport: _Transport, redis.SentinelTransport: _SentinelTransport}.get(transport, transport)
+
+
+class KeptConnection(Connection):
+    """A connection whose channels keep their clients."""
+
+    def get_transport_cls(self) -> Any:
+        """The transport, which makes a client once a channel."""
+        return keeping(super().get_transport_cls())
