@@ -127,11 +127,11 @@ def next_due(schedules: Iterable[Planned], now: datetime) -> Occurrence | None:
     return min(coming, key=lambda each: each.at, default=None)
 
 
-def job_of(trigger: CronTrigger, index: int, occurrence: Occurrence) -> Job:
-    """The job of one occurrence of the file's entry `index`. What it leaves out is filled in when it is picked up."""
+def job_of(trigger: CronTrigger, index: int, job_id: str) -> Job:
+    """The job that the file's entry `index` asks for. What it leaves out is filled in when the job is picked up."""
     run = trigger.run
     return Job(
-        id=occurrence.job_id,
+        id=job_id,
         kind=run.kind,
         folder=Path(run.folder),
         task=run.task,

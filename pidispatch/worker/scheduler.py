@@ -90,7 +90,7 @@ class Scheduler:
 
     def _fire(self, placed: Placed, occurrence: Occurrence) -> None:
         index, trigger = placed
-        job = job_of(trigger, index, occurrence)
+        job = job_of(trigger, index, occurrence.job_id)
         # Once: the next occurrence comes by itself.
         submitted = self._store.submit(job, queue=route(job, self._settings), max_attempts=1)
         log().info("schedule_fired", scheduleId=occurrence.id, jobId=job.id, status=submitted.status)

@@ -21,7 +21,7 @@ from pidispatch.server.address import Address
 from pidispatch.server.client import check_server, connect
 from pidispatch.server.use import Server
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import Job, Matched
 from pidispatch.values.outcome import Completed, Refused
 from pidispatch.values.reason import Reason
 from tests.integration.cli.bench import WORKER, Bench
@@ -90,6 +90,24 @@ def test_an_empty_option_is_left_open_and_the_folder_has_its_real_name(bench: Be
     job = bench.row(_id(done.out)).job
     assert (job.provider, job.model, job.image, job.flow) == (None, None, None, None)
     assert job.folder == bench.repository.path
+
+
+def test_a_schedule_is_fired_by_hand_on_the_machine_that_has_its_folder(bench: Bench, tmp_path: Path) -> None:
+    run = {"kind": "local", "folder": bench.folder, "flow": "tidy", "task": "tidy up", "maxTurns": 3}
+    on = {"type": "cron", "id": "nightly", "pattern": "0 3 * * *"}
+    file = tmp_path / "triggers.json"
+    file.write_text(json.dumps({"triggers": [{"on": on, "run": run}]}))
+    done = bench.program.run("run", "--trigger", "nightly", PI_TRIGGERS_FILE=str(file))
+    assert done.code == 0, done.err
+    row = bench.row(_id(done.out))
+    assert (row.state, row.job.trigger) == (JobState.QUEUED, Matched(id="nightly", index=0))
+    assert (row.job.folder, row.job.flow, row.job.max_turns) == (bench.repository.path, "tidy", 3)
+    # The schedule itself is where it was: it is no occurrence.
+    assert bench.store.dealt_with(["nightly"]) == {"nightly": None}
+    file.write_text(json.dumps({"triggers": [{"on": on, "run": {**run, "folder": "/nonexistent/site"}}]}))
+    elsewhere = bench.program.run("run", "--trigger", "nightly", PI_TRIGGERS_FILE=str(file))
+    assert elsewhere.code == 2
+    assert "does not exist" in elsewhere.err
 
 
 def test_the_same_wish_within_a_minute_is_the_same_job(bench: Bench) -> None:

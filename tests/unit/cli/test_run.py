@@ -48,6 +48,11 @@ def test_what_is_no_flow_is_a_usage_error(flow: str, capsys: pytest.CaptureFixtu
         ([".", "--task", "x", "--model", " padded "], "--model"),
         ([".", "--task", "x", "--image", " padded "], "--image"),
         ([".", "--task", "x", "--max-turns", "0"], "--max-turns"),
+        ([".", "--trigger", "nightly"], "FOLDER cannot stand beside --trigger"),
+        (["", "--trigger", "nightly"], "FOLDER cannot stand beside --trigger"),
+        (["--trigger", "nightly", "--task", ""], "--task cannot stand beside --trigger"),
+        (["--trigger", "nightly", "--flow", "tidy"], "--flow cannot stand beside --trigger"),
+        (["--trigger", "nightly", "--max-turns", "3"], "--max-turns cannot stand beside --trigger"),
     ],
 )
 def test_a_wrong_call_is_no_refusal(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

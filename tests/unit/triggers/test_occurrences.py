@@ -133,7 +133,7 @@ def test_without_schedules_nothing_is_due() -> None:
 @pytest.mark.example("ch1 E11", "The occurrence of a schedule has the id that its id and its instant make.")
 def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
     file = parse_triggers(text(entry({"missed": "once"}, {"provider": "openai", "model": "m", "maxTurns": 3})), PATH)
-    job = job_of(file.triggers[0], 0, Occurrence("nightly", at(3)))
+    job = job_of(file.triggers[0], 0, Occurrence("nightly", at(3)).job_id)
     assert job == Job(
         id="repeat:nightly:1777950000000",
         kind=JobKind.LOCAL,
@@ -150,6 +150,6 @@ def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
 def test_a_schedule_of_the_longest_name_is_a_job_too() -> None:
     name = "a" * 128
     file = parse_triggers(text(entry({"id": name}, {"image": "pi-job:latest"})), PATH)
-    job = job_of(file.triggers[0], 0, Occurrence(name, datetime(9999, 12, 31, tzinfo=UTC)))
+    job = job_of(file.triggers[0], 0, Occurrence(name, datetime(9999, 12, 31, tzinfo=UTC)).job_id)
     assert job.id.startswith(f"repeat:{name}:")
     assert (job.image, job.provider, job.allow_dirty) == ("pi-job:latest", None, False)
