@@ -6,6 +6,7 @@ the box, the egress proxy, the record.
 Needs an engine in DOCKER_HOST or at the default socket (tools/with-engine finds or starts one).
 """
 
+import json
 import os
 import secrets
 import shlex
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import docker
@@ -27,22 +29,32 @@ from pidispatch.config.allowlist import ALLOWLIST, PRIVATE  # noqa: E402
 from pidispatch.config.settings import Settings  # noqa: E402
 from pidispatch.config.text import printable  # noqa: E402
 from pidispatch.jobs.producer import producer  # noqa: E402
+from pidispatch.runs.records import RecordStore  # noqa: E402
 from pidispatch.server.address import Address  # noqa: E402
 from pidispatch.server.embedded import Embedded  # noqa: E402
+from pidispatch.triggers.occurrences import cron_id  # noqa: E402
 from pidispatch.values.errors import DispatchError  # noqa: E402
 from tests.image.assemble import ensure_egress_base, ensure_job, ensure_model  # noqa: E402
 from tests.support.flower import Flower, FlowerProgram  # noqa: E402
 from tests.support.model import MODEL_HOST, ModelContainer, write_overlay  # noqa: E402
 from tests.support.program import PROGRAM, REAL, RUN_S, How, Program  # noqa: E402
 from tests.support.repository import make_repository  # noqa: E402
+from tests.support.server import until  # noqa: E402
 
 FILES = {
     "README.md": "# Greeter\n\nSays hello.\n",
     "greet.py": 'def greet(name: str) -> str:\n    return "Helo, " + name + "!"\n\n\nprint(greet("world"))\n',
 }
-#: Requests of the scripted model's story.
+#: Requests of the scripted model's story, which is told to each job that runs.
 REQUESTS = 4
 TASK = "Fix the spelling mistake in greet.py and run it."
+FLOW = "spelling"
+SKILL = {
+    f".pi/skills/{FLOW}/SKILL.md": "---\nname: spelling\ndescription: Mends spelling.\n---\n\nChange words only.\n"
+}
+SCHEDULE = "tidy"
+#: Seconds until the schedule falls due: the worker has to see the edited file before.
+SOON_S = 5
 LISTS = {ALLOWLIST: f"{MODEL_HOST}\n", PRIVATE: f"{MODEL_HOST}\n"}
 
 
@@ -96,10 +108,13 @@ class Demo:
                 "PI_CELERY_CONFIG": str(ROOT / "celeryconfig.py"),
                 "PI_EGRESS_DIR": str(lists),
                 "PI_LOGS_DIR": str(home / "logs"),
-                # One run a day: the second job is refused.
-                "PI_DAILY_CAP": "1",
+                # Two runs a day: the third job is refused.
+                "PI_DAILY_CAP": "2",
+                "PI_TRIGGERS_FILE": str(home / "triggers.json"),
+                "PI_TZ": "UTC",
             },
         )
+        self._triggers([])
 
     @contextmanager
     def egress(self, base: str) -> Iterator[None]:
@@ -121,8 +136,11 @@ class Demo:
             model.remove()
 
     def story(self, model: ModelContainer) -> int:
-        """A worker, the job, what is kept of it; whether all of it did what the demo shows is the exit code."""
-        repository, another = (make_repository(self._folder / name, FILES) for name in ("greeter", "another"))
+        """A worker, its jobs, what is kept of them; whether all of it did what the demo shows is the exit code."""
+        repository, nightly, third = (
+            make_repository(self._folder / name, files)
+            for name, files in (("greeter", FILES), ("nightly", FILES | SKILL), ("third", FILES))
+        )
         print("\n$ pi-dispatch worker &", flush=True)
         with self._program.worker(How(REAL)) as worker:
             if worker.process.poll() is not None:
@@ -132,23 +150,47 @@ class Demo:
                 code = self._call("run", str(repository.path), "--task", TASK, "--model", "greeter", "--wait")
                 listed = self._call("runs")
                 shown = _said_by(flower)
-                refused = self._call("run", str(another.path), "--task", TASK, "--model", "greeter", "--wait")
+                fired = self._fire(nightly.path)
+                refused = self._call("run", str(third.path), "--task", TASK, "--model", "greeter", "--wait")
                 bounds = self._call("limits")
             print("\n$ kill %1", flush=True)
         print(f"\nThe worker had logged:\n\n{worker.log.strip()}")
-        mended = 'return "Hello, "' in repository.read("greet.py")
+        mended = [one for one in (repository, nightly, third) if 'return "Hello, "' in one.read("greet.py")]
         requests = len(model.log.requests())
         left = Embedded(self._program.home / "state").look().lives
-        found = (code, listed, shown, refused, bounds, worker.process.returncode, mended, requests, left)
-        if found == (0, 0, "SUCCESS", 2, 0, 0, True, REQUESTS, False):
-            print(f"\nThe agent mended greet.py in its box, with {requests} requests to the model through the proxy.")
-            print("The second job was refused before it cost anything.")
+        calls = (code, listed, fired, refused, bounds, worker.process.returncode)
+        found = (calls, shown, mended, requests, left)
+        if found == ((0, 0, 0, 2, 0, 0), "SUCCESS", [repository, nightly], 2 * REQUESTS, False):
+            print(f"\nThe agent mended greet.py in its box, with {REQUESTS} requests to the model through the proxy.")
+            print("The schedule's job did the same. The third job was refused before it cost anything.")
             return 0
         print(
-            f"demo: FAILED: exit {code}, {listed}, {refused}, {bounds} and {worker.process.returncode}, in Flower: "
-            f"{shown}, mended: {mended}, requests at the model: {requests}, server left: {left}"
+            f"demo: FAILED: exit codes {calls}, in Flower: {shown}, mended: {[one.path.name for one in mended]}, "
+            f"requests at the model: {requests}, server left: {left}"
         )
         return 1
+
+    def _fire(self, folder: Path) -> int:
+        """Write a schedule that falls due in a moment, wait for its job, and show it; the exit code of the last."""
+        at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=SOON_S)
+        entry: dict[str, object] = {
+            "on": {"type": "cron", "id": SCHEDULE, "pattern": f"{at:%-S %-M %-H %-d %-m} *"},
+            "run": {"kind": "local", "folder": str(folder), "flow": FLOW, "task": TASK, "model": "greeter"},
+        }
+        print(f"\nThe worker reads its schedules while it runs:\n\n$ cat triggers.json\n{json.dumps(entry, indent=2)}")
+        self._triggers([entry])
+        if code := self._call("triggers", "list"):
+            return code
+        job_id = cron_id(SCHEDULE, round(at.timestamp() * 1000))
+        records = RecordStore(self._program.home / "logs")
+        until(lambda: records.find(job_id), f"the record of {job_id}", RUN_S)
+        return self._call("show", job_id)
+
+    def _triggers(self, entries: list[dict[str, object]]) -> None:
+        """Put the triggers file in its place whole, as an editor does."""
+        aside = self._program.home / "triggers.json.new"
+        aside.write_text(json.dumps({"triggers": entries}))
+        aside.replace(self._program.home / "triggers.json")
 
     @contextmanager
     def flower(self) -> Iterator[Flower]:

@@ -64,7 +64,8 @@ def list_(as_json: bool) -> int:
     if (path := settings.triggers_file) is None:
         raise ConfigError("no triggers file is named: name one with PI_TRIGGERS_FILE", "operator-file")
     zone = schedule_zone(settings.tz)
-    found = _told(path, zone, datetime.now(UTC))
+    now = datetime.now(UTC)
+    found = _told(path, zone, now)
     if as_json:
         click.echo(json.dumps(document(path, zone, found), indent=2))
         return 0
@@ -72,7 +73,7 @@ def list_(as_json: bool) -> int:
     if not found:
         note(console, f"{printable(str(path))} holds no trigger")
         return 0
-    rows = [[Text(printable(cell)) for cell in row] for row in _rows(found, zone)]
+    rows = [[Text(printable(cell)) for cell in row] for row in _rows(found, zone, now)]
     console.print(table_of(console, ("ID", "PATTERN", "NEXT", "LAST", "OUTCOME", "FOLDER"), rows, cut=("FOLDER",)))
     console.print(Text(f"in the zone {zone.key}"))
     return 0
@@ -124,14 +125,14 @@ def _job_of(queue: AtQueue, one: Planned, last: datetime | None) -> Row | None:
     return None if last is None else queue.store.row(Occurrence(one.id, last).job_id)
 
 
-def _rows(found: tuple[Told, ...], zone: ZoneInfo) -> Iterator[tuple[str, ...]]:
+def _rows(found: tuple[Told, ...], zone: ZoneInfo, now: datetime) -> Iterator[tuple[str, ...]]:
     for one in found:
-        coming = ", ".join(_shown(at, zone) for at in one.coming)
+        coming = ", ".join(_shown(at, zone, now) for at in one.coming)
         yield (
             one.trigger.on.id,
             one.trigger.on.pattern,
             coming,
-            "-" if one.row is None or one.last is None else _shown(one.last, zone),
+            "-" if one.row is None or one.last is None else _shown(one.last, zone, now),
             _OUTCOMES.get(one.outcome or "", one.outcome or "-"),
             str(one.trigger.run.folder),
         )
@@ -141,6 +142,7 @@ def _rows(found: tuple[Told, ...], zone: ZoneInfo) -> Iterator[tuple[str, ...]]:
 _OUTCOMES: Final = {JobState.QUEUED.value: "waits", JobState.DEFERRED.value: "is held", JobState.ACTIVE.value: "runs"}
 
 
-def _shown(at: datetime, zone: ZoneInfo) -> str:
+def _shown(at: datetime, zone: ZoneInfo, now: datetime) -> str:
     there = at.astimezone(zone)
-    return f"{there:%m-%d %H:%M:%S}" if there.second else f"{there:%m-%d %H:%M}"
+    year = "" if there.year == now.astimezone(zone).year else f"{there.year:04}-"
+    return f"{year}{there:%m-%d %H:%M:%S}" if there.second else f"{year}{there:%m-%d %H:%M}"

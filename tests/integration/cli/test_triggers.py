@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -78,6 +79,17 @@ def test_what_a_person_sees(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsy
     said = capsys.readouterr().out
     for words in ("nightly", "0 3 * * *", "05-04 03:00", "waits", "/srv/site", "in the zone Europe/Berlin"):
         assert words in said
+
+
+def test_instants_of_other_years_have_their_year(
+    file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VALKEY_URL", bench.server.url)
+    monkeypatch.setenv("COLUMNS", "200")
+    file.write_text(file.read_text().replace("0 3 * * *", "0 3 1 1 *"))
+    assert _run(["triggers", "list"]) == 0
+    later = datetime.now(ZoneInfo("Europe/Berlin")).year + 2
+    assert f"{later}-01-01 03:00, " in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("file")
