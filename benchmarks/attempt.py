@@ -36,7 +36,7 @@ def attempt_overhead(client: docker.DockerClient) -> Iterator[Figure]:
     own, git, raw = [], [], []
     # As in a program whose log nobody writes down for a person.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    with stage(client) as (folder, image, neighbour), _git_time() as git_s:
+    with stage(client) as (folder, image, neighbour), git_time() as git_s:
         settings = _settings(folder, image, neighbour.alias)
         records, engine = RecordStore(settings.logs_dir), Engine(client)
 
@@ -73,7 +73,7 @@ def _attempt(run: Attempt, job: Job) -> float:
 
 
 @contextmanager
-def _git_time() -> Iterator[list[float]]:
+def git_time() -> Iterator[list[float]]:
     """Seconds of every git program that host git runs meanwhile."""
     seconds: list[float] = []
     run_program = process.run_program

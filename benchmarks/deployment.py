@@ -8,7 +8,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -38,10 +38,16 @@ ROUND_S = 120.0
 
 
 class Deployment:
-    """`slots` jobs at a time, each in a folder of its own. No provider has a credential: each job ends at that rung."""
+    """`slots` jobs at a time, each in a folder of its own. No provider has a credential: each job ends at that rung.
 
-    def __init__(self, place: Path, server: OwnServer, slots: int, open_: ExitStack) -> None:
+    `more`: what its programs' environment has beside that.
+    """
+
+    def __init__(
+        self, place: Path, server: OwnServer, slots: int, open_: ExitStack, more: Mapping[str, str] | None = None
+    ) -> None:
         self.server = server
+        self._more = dict(more or {})
         self.slots = slots
         self._place = place
         self._open = open_
@@ -78,6 +84,7 @@ class Deployment:
             "BENCH_SOCKET": str(self.server.socket),
             "BENCH_PREFIX": PREFIX,
             "BENCH_WRITTEN": str(self.written),
+            **self._more,
         }
 
     @cached_property
@@ -197,12 +204,12 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def deployment(slots: int) -> Iterator[Deployment]:
-    """A fresh one."""
+def deployment(slots: int, **more: str) -> Iterator[Deployment]:
+    """A fresh one; `more` goes to the environment of its programs."""
     with ExitStack() as open_:
         # Short, because the path of a unix socket is bounded.
         place = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="pi-bench-", dir="/tmp")))
         server = open_.enter_context(OwnServer("valkey", place / "server"))
-        made = Deployment(place, server, slots, open_)
+        made = Deployment(place, server, slots, open_, more)
         os.environ.update({name: value for name, value in made.environment.items() if name.startswith("BENCH_")})
         yield made

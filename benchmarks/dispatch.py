@@ -11,6 +11,7 @@ from statistics import median
 
 from benchmarks.deployment import PREFIX, ROUND_S, Deployment, deployment
 from benchmarks.measure import Figure, Quantity, figure
+from pidispatch.values.reason import Reason
 from tests.support.program import PROGRAM
 from tests.support.server import until
 
@@ -20,13 +21,13 @@ ROUNDS, JOBS = 7, 300
 SAMPLES = 200
 STATUS_RUNS, STATUS_BOUND_MS = 30, 400
 LEAST_RATIO = 0.4
-_REASON = "provider-unconfigured"
+_REASON = Reason.PROVIDER_UNCONFIGURED
 #: Part of the jobs of a round that must not have been put off.
 _LEAST_STRAIGHT = 0.5
 
 
 @dataclass
-class _Rates:
+class Rates:
     """A second's worth of each, by round."""
 
     submits: list[float] = field(default_factory=list)
@@ -39,31 +40,33 @@ def dispatch() -> Iterator[Figure | Quantity]:
         place.bare_worker()
         place.worker()
         place.celery_worker("written", "-Q", "written")
-        bare, ours = _Rates(), _Rates()
+        bare, ours = Rates(), Rates()
         written = []
         for number in range(ROUNDS):
-            _bare_round(place, bare, number)
-            _round(place, ours, number)
+            bare_round(place, bare, number)
+            round_of(place, ours, number, _REASON)
             written.append(_written_round(place, number))
         _require_index(place, ROUNDS * JOBS)
         waited, started = _latencies(place)
         status = [_status(place) for _ in range(STATUS_RUNS)]
-    yield _rate("submits", "row and ticket beside a bare `delay`, a worker at work", ours.submits, bare.submits, None)
+    yield rate("submits", "row and ticket beside a bare `delay`, a worker at work", ours.submits, bare.submits, None)
     what = "from before submit to the lease, in an idle worker, beside publish to start of a bare task"
     yield figure("submit to acquire", what, waited, started, None)
     what = f"jobs from the first submit to the last record, all {_REASON}, beside bare tasks"
-    yield _rate("early refusals", what, ours.jobs, bare.jobs, LEAST_RATIO)
+    yield rate("early refusals", what, ours.jobs, bare.jobs, LEAST_RATIO)
     what = "the same jobs taken, ended, recorded and indexed by a bare task that checks nothing, beside bare tasks"
     # The first one waits for its worker.
-    yield _rate("jobs only written down", what, written[1:], bare.jobs, None)
+    yield rate("jobs only written down", what, written[1:], bare.jobs, None)
     yield figure("pi-dispatch status", "process start to exit", status, None, STATUS_BOUND_MS)
 
 
-def _rate(name: str, what: str, ours: Sequence[float], bare: Sequence[float], least: float | None) -> Quantity:
+def rate(name: str, what: str, ours: Sequence[float], bare: Sequence[float], least: float | None) -> Quantity:
+    """Jobs a second, judged by the baseline's."""
     return Quantity(name, what, "1/s", len(ours), median(ours), baseline=median(bare), least_ratio=least)
 
 
-def _bare_round(place: Deployment, rates: _Rates, number: int) -> None:
+def bare_round(place: Deployment, rates: Rates, number: int) -> None:
+    """The same with tasks of the bare application."""
     from benchmarks.bare import noop
 
     end, began = f"end-{number}", time.time()
@@ -74,20 +77,21 @@ def _bare_round(place: Deployment, rates: _Rates, number: int) -> None:
     rates.jobs.append(JOBS / (place.stamped(end) - began))
 
 
-def _round(place: Deployment, rates: _Rates, number: int) -> None:
-    jobs = [place.job(one) for one in range(JOBS)]
+def round_of(place: Deployment, rates: Rates, number: int, reason: Reason, count: int = JOBS) -> None:
+    """Hand `count` jobs in and see all of them end with `reason`."""
+    jobs = [place.job(one) for one in range(count)]
     began = time.time()
     for job in jobs:
         place.submit(job)
-    rates.submits.append(JOBS / (time.time() - began))
-    place.await_records((number + 1) * JOBS)
-    rows = [row for job in jobs if (row := place.store.row(job.id)) is not None and row.reason == _REASON]
-    if len(rows) < JOBS:
-        raise RuntimeError(f"{JOBS - len(rows)} of the benchmark's own jobs did not end as {_REASON}")
+    rates.submits.append(count / (time.time() - began))
+    place.await_records((number + 1) * count)
+    rows = [row for job in jobs if (row := place.store.row(job.id)) is not None and row.reason == reason]
+    if len(rows) < count:
+        raise RuntimeError(f"{count - len(rows)} of the benchmark's own jobs did not end as {reason}")
     # One that meets another in its folder sleeps for seconds, which says nothing of how fast jobs are.
     straight = [row for row in rows if row.gen == 0]
-    if len(straight) < _LEAST_STRAIGHT * JOBS:
-        raise RuntimeError(f"{JOBS - len(straight)} of {JOBS} jobs met another one in their folder")
+    if len(straight) < _LEAST_STRAIGHT * count:
+        raise RuntimeError(f"{count - len(straight)} of {count} jobs met another one in their folder")
     last = max((place.records / f"{row.id}.json").stat().st_mtime for row in straight)
     rates.jobs.append(len(straight) / (last - began))
 

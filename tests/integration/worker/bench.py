@@ -73,7 +73,8 @@ class Door:
 class Bench:
     """One worker named `build-1`."""
 
-    def __init__(self, server: OwnServer, folder: Path) -> None:
+    def __init__(self, server: OwnServer, folder: Path, settings: Settings | None = None) -> None:
+        settings = settings or Settings.model_validate({})
         self.server = server
         self.client: Any = server.client()
         self.connection = connect(Address.parse(server.url))
@@ -96,8 +97,8 @@ class Bench:
             self.leases,
             self.ending,
             self.records,
-            Budget(Settings.model_validate({})),
-            Settings.model_validate({}),
+            Budget(settings),
+            settings,
             LIMITS,
             SystemClock(),
             self.owner,
@@ -127,6 +128,19 @@ class Bench:
             if spent:
                 self.deliverer.spend(job, NOW)
             result = result_of(outcome, spent=spent)
+            self.deliverer.finish(job, result)
+            return result
+
+        self.attempt(act)
+
+    def completes_with_tokens(self, tokens: int) -> None:
+        """Let the next attempts spend, take so many tokens, and complete."""
+
+        def act(job: Job, _: Abort) -> Result:
+            charged, refused = self.deliverer.spend(job, NOW)
+            assert refused is None
+            charged |= self.deliverer.book(job, NOW, tokens)
+            result = result_of(Completed(), spent=True).model_copy(update={"charged": charged})
             self.deliverer.finish(job, result)
             return result
 
