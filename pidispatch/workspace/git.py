@@ -5,13 +5,16 @@ programs. So git is never pointed at it. One bare git directory is made per job,
 whose configuration is ours, and the folder is only its work tree (docs/explanation/host-git.md).
 """
 
+import hashlib
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from pidispatch.config.text import scrub
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
@@ -27,6 +30,7 @@ _CARRIED = {
     "core.eol": ("lf", "crlf", "native"),
     "core.fileMode": ("true", "false"),
     "core.ignoreCase": ("true", "false"),
+    "core.precomposeUnicode": ("true", "false"),
     "core.symlinks": ("true", "false"),
 }
 #: The one filter that may run on the host, exactly as its own installer writes it.
@@ -36,6 +40,20 @@ _LFS = {
     "filter.lfs.process": "git-lfs filter-process",
     "filter.lfs.required": "true",
 }
+
+
+_LFS_SECTION: Final = "filter.lfs."
+_EXCLUDES: Final = "core.excludesfile"
+#: What is looked for in a configuration.
+_COUNTING: Final = frozenset({_EXCLUDES, *(key.lower() for key in _CARRIED)})
+#: What a git directory says of itself, by the digits of its ids (git's documentation, "repository-version").
+_FORMAT: Final = {
+    40: {"core.repositoryformatversion": "0"},
+    64: {"core.repositoryformatversion": "1", "extensions.objectFormat": "sha256"},
+}
+#: What counts of configurations, by the digest of a file's content: most jobs find the file as the one before did.
+_known_configs: Final[dict[bytes, Mapping[str, str]]] = {}
+_MOST_CONFIGS: Final = 256
 
 
 def git_environment() -> dict[str, str]:
@@ -129,31 +147,22 @@ def _opened(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) 
             "Commit once: git add -A && git commit -m start",
             "no-commit",
         )
-    object_format = "sha256" if len(sha) == 64 else "sha1"
-    _checked(
-        _git(
-            limits,
-            git_dir.parent,
-            "init",
-            "--quiet",
-            "--bare",
-            "--template=",
-            f"--object-format={object_format}",
-            str(git_dir),
-        ),
-        "init",
-    )
-    _share_objects(objects, git_dir)
+    git_dir.mkdir()
+    (git_dir / "refs").mkdir()
     (git_dir / "HEAD").write_text(sha + "\n")
-    _configure(folder, git_dir, limits, operator_home)
+    _share_objects(objects, git_dir)
+    _configure(folder, git_dir, sha, limits, operator_home)
     host_git = HostGit(folder, git_dir, sha, limits)
-    kind = _git(limits, git_dir, f"--git-dir={git_dir}", "cat-file", "-t", sha)
-    if kind.code != 0 or kind.output.strip() != b"commit":
-        raise ConfigError(
-            f"HEAD of {folder.path.name!r} names a commit that is not in the repository. Check it with: git fsck",
-            "git-unusable",
-        )
-    host_git.call("read-tree", sha)
+    # With the index it is seen whether the commit is there.
+    done = host_git.call("read-tree", sha, checked=False)
+    if done.code != 0:
+        kind = host_git.call("cat-file", "-t", sha, checked=False)
+        if kind.output.strip() != b"commit":
+            raise ConfigError(
+                f"HEAD of {folder.path.name!r} names a commit that is not in the repository. Check it with: git fsck",
+                "git-unusable",
+            )
+        _checked(done, "read-tree")
     return host_git
 
 
@@ -194,18 +203,18 @@ def _home() -> Path:
 
 def _share_objects(objects: Path, git_dir: Path) -> None:
     alternates = git_dir / "objects" / "info" / "alternates"
-    alternates.parent.mkdir(exist_ok=True)
+    alternates.parent.mkdir(parents=True)
     # A quoted path keeps a folder whose name holds a line break or a quote from adding a second entry.
     escaped = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     alternates.write_bytes(os.fsencode(f'"{escaped}"\n'))
 
 
-def _configure(folder: Folder, git_dir: Path, limits: Limits, operator_home: Path) -> None:
-    with (git_dir / "config").open("ab") as own:
-        own.write(os.fsencode(_config_text(_carried(folder, limits, operator_home))))
+def _configure(folder: Folder, git_dir: Path, sha: str, limits: Limits, operator_home: Path) -> None:
+    settings = {**_FORMAT[len(sha)], **_carried(folder, limits, operator_home)}
+    (git_dir / "config").write_bytes(os.fsencode(_config_text(settings)))
     exclude = None if (folder.git_dir / "info").is_symlink() else read_small(folder.git_dir / "info" / "exclude")
     if exclude is not None:
-        (git_dir / "info").mkdir(exist_ok=True)
+        (git_dir / "info").mkdir()
         (git_dir / "info" / "exclude").write_bytes(exclude)
 
 
@@ -230,13 +239,13 @@ def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str
             settings[key] = value
     operators: dict[str, str] = {}
     for name in (".gitconfig", ".config/git/config"):
-        operators = _read_config(operator_home / name, limits) | operators
-    if excludes := operators.get("core.excludesfile"):
+        operators = {**_read_config(operator_home / name, limits), **operators}
+    if excludes := operators.get(_EXCLUDES):
         settings["core.excludesFile"] = os.path.join(operator_home, excludes.removeprefix("~/"))
     elif os.access(operator_home / ".config/git/ignore", os.R_OK):
         settings["core.excludesFile"] = str(operator_home / ".config/git/ignore")
     # Git LFS only as its installer writes it; anything else under that name is somebody's program.
-    lfs = {key: value for key, value in (operators | theirs).items() if key.startswith("filter.lfs.")}
+    lfs = {key: value for key, value in {**operators, **theirs}.items() if key.startswith(_LFS_SECTION)}
     standard = bool(lfs) and all(_LFS.get(key) == value for key, value in lfs.items())
     # Where it is not installed, the work tree holds git's own pointers and needs no filter.
     if standard and shutil.which("git-lfs", path=search_path()):
@@ -244,15 +253,33 @@ def _carried(folder: Folder, limits: Limits, operator_home: Path) -> Mapping[str
     return settings
 
 
-def _read_config(path: Path, limits: Limits) -> dict[str, str]:
-    """The plain entries of one configuration file, later ones winning; includes are not followed."""
-    if not os.access(path, os.R_OK):
+def _read_config(path: Path, limits: Limits) -> Mapping[str, str]:
+    """What counts of one configuration file, later entries winning; includes are not followed."""
+    content = _content(path)
+    if content is None:
         return {}
-    done = _git(limits, Path("/"), "config", "--no-includes", f"--file={path}", "--null", "--list")
+    digest = hashlib.sha256(content).digest()
+    if (known := _known_configs.get(digest)) is not None:
+        return known
+    done = _git(limits, Path("/"), "config", "--no-includes", "--file=-", "--null", "--list", stdin=content)
     if done.code != 0:
         return {}
-    entries = (entry.split("\n", 1) for entry in done.output.decode("utf-8", "replace").split("\0") if entry)
-    return {entry[0]: entry[1] if len(entry) == 2 else "true" for entry in entries}
+    lines = (entry.split("\n", 1) for entry in done.output.decode("utf-8", "replace").split("\0") if entry)
+    entries = {line[0]: line[1] if len(line) == 2 else "true" for line in lines}
+    found = {key: value for key, value in entries.items() if key in _COUNTING or key.startswith(_LFS_SECTION)}
+    if len(_known_configs) >= _MOST_CONFIGS:
+        _known_configs.clear()
+    _known_configs[digest] = found
+    return found
+
+
+def _content(path: Path) -> bytes | None:
+    """Content of a regular file, links followed; `None` for anything else. Waits for no pipe."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    except OSError:
+        return None
 
 
 def _git(limits: Limits, cwd: Path, *arguments: str, stdin: bytes = b"") -> Finished:

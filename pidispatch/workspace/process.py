@@ -3,20 +3,23 @@
 import contextlib
 import os
 import resource
+import selectors
 import shutil
 import signal
 import subprocess
-import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, Self
 
 from pidispatch.values.errors import InfraError
 
 _CHUNK = 65536
 #: Memory of its own that a program may take; files mapped into it do not count.
 _MEMORY_BYTES = 2 * 1024**3
+#: Seconds between two looks whether a program has ended, where the system does not tell.
+_LOOK_S: Final = 0.02
 #: Seconds to wait for the rest of an ended program's output; a process that left its group may hold the pipe open.
 _DRAIN_S = 5.0
 
@@ -69,7 +72,7 @@ def run_program(
             list(argv),
             env=dict(env),
             cwd=cwd,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -80,49 +83,113 @@ def run_program(
     with contextlib.suppress(ProcessLookupError):
         # A file can be made to look small and unpack to more than this machine has.
         resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
-    assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    output, errors = _Reader(process.stdout, max_bytes), _Reader(process.stderr, min(max_bytes, _CHUNK))
-    feeder = threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True)
-    feeder.start()
-    try:
-        code = process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        raise InfraError(f"{name} did not end within {timeout_s:g} s and was killed", "timeout") from None
-    finally:
+    output, errors = _Kept(process.stdout, max_bytes), _Kept(process.stderr, min(max_bytes, _CHUNK))
+    with _Exchange(process, (output, errors), stdin) as exchange:
+        if not exchange.until_exit(timeout_s):
+            raise InfraError(f"{name} did not end within {timeout_s:g} s and was killed", "timeout")
         # Whatever the program left behind in its group holds our pipes open and has no business going on.
         _kill_group(process)
-    output.thread.join(_DRAIN_S)
-    errors.thread.join(_DRAIN_S)
-    return Finished(code, bytes(output.kept), bytes(errors.kept), output.truncated)
+        exchange.until_closed(_DRAIN_S)
+    return Finished(process.wait(), bytes(output.data), bytes(errors.data), output.truncated)
 
 
-class _Reader:
-    """Drains one pipe in a thread of its own, keeping its first bytes."""
+class _Kept:
+    """The first bytes of one pipe."""
 
     def __init__(self, pipe: IO[bytes], limit: int) -> None:
-        self.kept = bytearray()
+        self.pipe = pipe
+        self.data = bytearray()
         self.truncated = False
-        self._pipe = pipe
         self._limit = limit
-        self.thread = threading.Thread(target=self._drain, daemon=True)
-        self.thread.start()
 
-    def _drain(self) -> None:
-        with self._pipe as pipe:
-            while chunk := os.read(pipe.fileno(), _CHUNK):
-                room = self._limit - len(self.kept)
-                self.kept += chunk[:room]
-                self.truncated = self.truncated or len(chunk) > room
+    def read(self) -> bool:
+        """Take what is there, and drop what is too much; whether more may come."""
+        chunk = os.read(self.pipe.fileno(), _CHUNK)
+        room = self._limit - len(self.data)
+        self.data += chunk[:room]
+        self.truncated = self.truncated or len(chunk) > room
+        return bool(chunk)
 
 
-def _feed(pipe: IO[bytes], data: bytes) -> None:
+class _Exchange:
+    """All pipes of one program and its exit, watched at once and by the thread that called: a thread for each pipe
+    would take longer than most programs that are run here.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]", outputs: Sequence[_Kept], stdin: bytes) -> None:
+        self._process = process
+        self._outputs = outputs
+        self._rest = memoryview(stdin)
+        self._exited = False
+        self._exit_fd = _exit_fd(process.pid)
+        self._selector = selectors.DefaultSelector()
+        for output in outputs:
+            self._selector.register(output.pipe, selectors.EVENT_READ, output)
+        if self._exit_fd is not None:
+            self._selector.register(self._exit_fd, selectors.EVENT_READ)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            self._selector.register(process.stdin, selectors.EVENT_WRITE)
+
+    def until_exit(self, seconds: float) -> bool:
+        """Serve the pipes until the program has ended; `False` where it has not within `seconds`."""
+        until = time.monotonic() + seconds
+        while not self._exited:
+            if (left := until - time.monotonic()) <= 0:
+                return False
+            self._serve(left if self._exit_fd is not None else min(left, _LOOK_S))
+            self._exited = self._exited or (self._exit_fd is None and self._process.poll() is not None)
+        return True
+
+    def until_closed(self, seconds: float) -> None:
+        """Serve the outputs until nobody can write there any more, for at most `seconds`."""
+        until = time.monotonic() + seconds
+        while any(output.pipe in self._selector.get_map() for output in self._outputs):
+            if (left := until - time.monotonic()) <= 0:
+                return
+            self._serve(left)
+
+    def _serve(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            if isinstance(key.data, _Kept):
+                if not key.data.read():
+                    self._selector.unregister(key.fileobj)
+            elif key.fd == self._exit_fd:
+                self._exited = True
+                self._selector.unregister(key.fileobj)
+            else:
+                self._feed(key.fd)
+
+    def _feed(self, handle: int) -> None:
+        try:
+            self._rest = self._rest[os.write(handle, self._rest[:_CHUNK]) :]
+        except BrokenPipeError:
+            self._rest = self._rest[:0]
+        if not self._rest and self._process.stdin is not None:
+            self._selector.unregister(handle)
+            self._process.stdin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _kill_group(self._process)
+        self._selector.close()
+        for pipe in (self._process.stdin, *(output.pipe for output in self._outputs)):
+            if pipe is not None:
+                pipe.close()
+        if self._exit_fd is not None:
+            os.close(self._exit_fd)
+
+
+def _exit_fd(pid: int) -> int | None:
+    """What can be read once the process `pid` has ended; `None` where the system has nothing like it."""
     try:
-        with pipe:
-            pipe.write(data)
-    except BrokenPipeError:
-        return
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from pidispatch.workspace import git as git_module
 from pidispatch.workspace.changes import read_change, snapshot
 from pidispatch.workspace.folder import open_folder
 from pidispatch.workspace.git import HostGit, git_environment, open_host_git, read_head
-from pidispatch.workspace.process import program
+from pidispatch.workspace.process import Finished, program
 from tests.unit.workspace.conftest import Opener
 from tests.unit.workspace.repository import Repository, fingerprint, script
 
@@ -181,6 +182,7 @@ def test_nothing_of_the_folder_is_written(repository: Repository, opened: Opener
         ("core.eol", "mac", None),
         ("core.fileMode", "false", "false"),
         ("core.ignoreCase", "true", "true"),
+        ("core.precomposeUnicode", "true", "true"),
         ("core.symlinks", "false", "false"),
         ("core.pager", "evil", None),
         ("core.worktree", "/elsewhere", None),
@@ -333,6 +335,41 @@ def test_the_operators_default_exclude_file_counts(repository: Repository, opene
 def test_a_broken_configuration_of_the_operator_is_none(repository: Repository, opened: Opener, home: Path) -> None:
     (home / ".gitconfig").write_text("[core\n")
     assert untracked_is_seen(opened(repository), repository)
+
+
+def test_a_configuration_that_is_a_pipe_is_none_and_not_waited_for(
+    repository: Repository, opened: Opener, home: Path
+) -> None:
+    os.mkfifo(home / ".gitconfig")
+    assert untracked_is_seen(opened(repository), repository)
+
+
+def test_a_configuration_is_read_once_as_long_as_it_says_the_same(
+    repository: Repository, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    run_program = git_module.run_program
+
+    def watched(argv: list[str], **options: Any) -> Finished:
+        read.extend([options["stdin"]] if "config" in argv else [])
+        return run_program(argv, **options)
+
+    monkeypatch.setattr(git_module, "run_program", watched)
+    monkeypatch.setattr(git_module, "_known_configs", {})
+    monkeypatch.setattr(git_module, "_MOST_CONFIGS", 1)
+    opened(repository)
+    opened(repository)
+    assert read == [(repository.path / ".git" / "config").read_bytes()]
+    before = (repository.path / ".git" / "config").read_text()
+    repository.git("config", "core.autocrlf", "true")
+    opened(repository)
+    # A broken one is none, and is read again and again until it is mended.
+    (repository.path / ".git" / "config").write_text("[core\n")
+    with pytest.raises(ConfigError):
+        opened(repository)
+    (repository.path / ".git" / "config").write_text(before)
+    opened(repository)
+    assert len(read) == 3
 
 
 def test_the_folders_exclude_setting_does_not_count(repository: Repository, opened: Opener, tmp_path: Path) -> None:

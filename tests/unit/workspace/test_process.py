@@ -127,6 +127,29 @@ def _ends(pid: int) -> bool:
         os.close(handle)
 
 
+@pytest.fixture(params=["told", "looked for"])
+def exits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system tells that a program has ended, or has nothing that would."""
+
+    def none(_: int) -> int:
+        raise OSError(38, "not implemented")
+
+    if request.param == "looked for":
+        monkeypatch.setattr(os, "pidfd_open", none)
+
+
+@pytest.mark.usefixtures("exits")
+def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
+    done = python("import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)")
+    assert (done.code, done.output) == (4, b"")
+
+
+@pytest.mark.usefixtures("exits")
+def test_what_it_wrote_last_is_read_after_its_end() -> None:
+    done = python("import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('last'); sys.exit(5)")
+    assert (done.code, done.errors, len(done.output)) == (5, b"last", 1 << 20)
+
+
 def test_a_time_out_kills_the_whole_group(tmp_path: Path) -> None:
     with pytest.raises(InfraError) as caught:
         family(tmp_path, "exec sleep 600", timeout_s=2)
@@ -135,7 +158,12 @@ def test_a_time_out_kills_the_whole_group(tmp_path: Path) -> None:
     assert _ends(int((tmp_path / "pid").read_text()))
 
 
-def test_children_left_behind_do_not_hold_the_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_children_left_behind_do_not_hold_the_call(
+    *, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not told:
+        monkeypatch.setattr(process, "_exit_fd", lambda _: None)
     assert family(tmp_path, "kill -9 $$", timeout_s=60).code == -9
     assert _ends(int((tmp_path / "pid").read_text()))
 
