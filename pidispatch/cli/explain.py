@@ -11,6 +11,7 @@ import click
 from pidispatch.cli import history
 from pidispatch.cli.at_queue import AtQueue, at_queue
 from pidispatch.cli.completion import complete_jobs
+from pidispatch.cli.quiet import Quiet, holding, quiet_hours
 from pidispatch.cli.show import explained
 from pidispatch.cli.snapshot import iso
 from pidispatch.cli.view import QuietConsole
@@ -42,6 +43,8 @@ class Standing:
     overview: Overview
     #: Workers that take from its queue.
     workers: tuple[WorkerSeen, ...]
+    #: The quiet hours that this environment names.
+    quiet: tuple[Quiet, ...] = ()
 
     @property
     def asked(self) -> TurnedAway | None:
@@ -56,7 +59,8 @@ class Standing:
 def explain(job_id: str, as_json: bool) -> int:
     """Say where JOBID stands and why: what it waits for and until when, what refused it, or how its attempts ended.
 
-    Only the server's variables are read. A job whose row the server has dropped is on record: pi-dispatch show.
+    Only the server's variables are read, and for a job that sleeps through quiet hours their file. A job whose row the
+    server has dropped is on record: pi-dispatch show.
     """
     with at_queue() as queue:
         standing = _standing(queue, job_id)
@@ -79,7 +83,8 @@ def _standing(queue: AtQueue, job_id: str) -> Standing | None:
     if row is None:
         return None
     workers = tuple(one for one in queue.store.workers() if row.queue in one.queues)
-    return Standing(row, queue.store.record_of(row), queue.store.overview(0), workers)
+    quiet = quiet_hours() if row.why == Why.QUIET_HOURS else ()
+    return Standing(row, queue.store.record_of(row), queue.store.overview(0), workers, quiet)
 
 
 def document(standing: Standing) -> dict[str, Any]:
@@ -153,6 +158,10 @@ def _deferred(standing: Standing) -> Facts:
     why = next((_SLEEPS[known] for known in Why if known == row.why), "this version does not know why")
     yield "why", f"{row.why}: {why}"
     until = _instant(row.due_ms)
+    if row.why == Why.QUIET_HOURS:
+        for quiet, _ in holding(standing.quiet, row.job, standing.overview.at):
+            window = quiet.window
+            yield "held by", f"the window at index {quiet.index} of {quiet.file}: {window.scope}, {quiet.hours}"
     if until is not None:
         left = max(timedelta(), until - standing.overview.at)
         yield "until", f"{shown(until)}, in {timedelta(seconds=round(left.total_seconds()))}"

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from pidispatch.cli.at_queue import at_queue
+from pidispatch.cli.quiet import Quiet, quiet_hours
 from pidispatch.cli.snapshot import Snapshot, iso
 from pidispatch.cli.status import LISTED, SHOWN, look
 from pidispatch.cli.table import table_of
@@ -32,6 +33,7 @@ class Bounds:
 
     queue: Snapshot
     windows: tuple[WindowSeen, ...]
+    quiet: tuple[Quiet, ...] = ()
 
 
 @click.command()
@@ -40,14 +42,14 @@ def limits(as_json: bool) -> int:
     """Show every window, slot, pause and hold: how full it is, and when it frees.
 
     Windows are those of the server, for all workers together; their caps are read from this environment, and a worker
-    that has others judges by its own. Only the server's variables and the caps are read. Exit code 1: the server does
-    not run, or does not answer.
+    that has others judges by its own. So it is with the quiet hours of PI_PAUSE_WINDOWS_FILE. Only the server's
+    variables and these are read. Exit code 1: the server does not run, or does not answer.
     """
     settings = load_only(_CAPS)
     with at_queue() as queue:
         seen = look(queue, LISTED if as_json else SHOWN, queue.server.facts)
         now = seen.overview.at
-        bounds = Bounds(seen, standing(settings, queue.store.counted(keys(now)), now))
+        bounds = Bounds(seen, standing(settings, queue.store.counted(keys(now)), now), quiet_hours())
     if as_json:
         click.echo(json.dumps(document(bounds), indent=2))
     else:
@@ -78,6 +80,17 @@ def document(bounds: Bounds) -> dict[str, Any]:
             for worker in queue.workers
         ],
         "paused": queue.overview.paused,
+        "quietHours": [
+            {
+                "index": one.index,
+                "scope": one.window.scope,
+                "from": f"{one.window.from_:%H:%M}",
+                "to": f"{one.window.to:%H:%M}",
+                "tz": one.window.tz.key,
+                "activeUntil": iso(one.window.end_at(queue.overview.at)),
+            }
+            for one in bounds.quiet
+        ],
         "held": [{"jobId": job.job_id, "why": job.why, "until": iso(job.until)} for job in queue.overview.held],
     }
 
@@ -99,6 +112,9 @@ def rendered(bounds: Bounds, console: Console) -> RenderableType:
         parts += ["", table(("SLOTS OF", "TAKEN", "ALL", ""), slots)]
     if queue.overview.paused:
         parts += ["", Text(f"paused: {printable(', '.join(queue.overview.paused))} (pi-dispatch resume)", _WARN)]
+    if bounds.quiet:
+        quiet = ((one.window.scope, one.hours, _when(one.window.end_at(at), at) or "-") for one in bounds.quiet)
+        parts += ["", table(("QUIET FOR", "HOURS", "NOW, UNTIL"), quiet)]
     if queue.overview.held:
         held = ((job.job_id, job.why or "", _when(job.until, at)) for job in queue.overview.held)
         parts += ["", table(("HELD", "WHY", "UNTIL"), held)]

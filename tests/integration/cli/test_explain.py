@@ -1,7 +1,8 @@
 """`explain` on a real server: a job in every place, with what it waits for or how it ended."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +72,23 @@ def test_one_that_is_held(bench: Bench, capsys: pytest.CaptureFixture[str], why:
     assert f"{why}: " in text
     assert "does not know why" not in text
     assert "in 0:01:" in text
+
+
+def test_one_that_is_held_by_quiet_hours_names_the_windows(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.submit()
+    assert isinstance(bench.store.defer(bench.take(), 90_000, Why.QUIET_HOURS), Deferred)
+    assert "held by" not in said(capsys)
+    now = datetime.now(UTC)
+    around = {"from": f"{now - timedelta(hours=2):%H:%M}", "to": f"{now + timedelta(hours=2):%H:%M}"}
+    scopes = ("/srv/other", str(bench.row().job.folder), "*")
+    file = tmp_path / "windows.json"
+    file.write_text(json.dumps({"windows": [{"scope": scope, **around} for scope in scopes]}))
+    monkeypatch.setenv("PI_PAUSE_WINDOWS_FILE", str(file))
+    text = said(capsys)
+    assert [f"index {number} of {file}" in text for number in range(3)] == [False, True, True]
+    assert f"{around['from']}-{around['to']} UTC" in text
 
 
 def test_one_that_is_held_for_what_another_version_knows(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

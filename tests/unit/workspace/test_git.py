@@ -13,7 +13,7 @@ from pidispatch.workspace import git as git_module
 from pidispatch.workspace.changes import read_change, snapshot
 from pidispatch.workspace.folder import open_folder
 from pidispatch.workspace.git import HostGit, git_environment, open_host_git, read_head
-from pidispatch.workspace.process import Finished, program
+from pidispatch.workspace.process import Finished, program, run_program
 from tests.unit.workspace.conftest import Opener
 from tests.unit.workspace.repository import Repository, fingerprint, script
 
@@ -348,7 +348,6 @@ def test_a_configuration_is_read_once_as_long_as_it_says_the_same(
     repository: Repository, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[bytes] = []
-    run_program = git_module.run_program
 
     def watched(argv: list[str], **options: Any) -> Finished:
         read.extend([options["stdin"]] if "config" in argv else [])
