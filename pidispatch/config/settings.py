@@ -140,7 +140,8 @@ class Settings(FileSettings, MoneySettings, QueueSettings):
         30,
         "PI_LOG_RETENTION_DAYS",
         "Days that run records, kept output and kept versions of git files stay; older ones are removed when a "
-        "worker begins, and then every PI_SWEEP_INTERVAL_HOURS. 0: for ever.",
+        "worker begins, and then every PI_SWEEP_INTERVAL_HOURS. 0: for ever. Below 32 the windows of a month cannot be "
+        "counted anew from the records, and a worker warns where that is asked for.",
         unit="days",
         bound="0 or more",
         remedy="PI_LOG_RETENTION_DAYS=30",

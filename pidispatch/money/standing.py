@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from pidispatch.config.settings import Settings
 from pidispatch.money.budget import TOKENS_VARIABLE, VARIABLES, Budget
@@ -26,6 +27,20 @@ class WindowSeen(Value):
     frees: datetime
     #: The variable that sets the cap.
     variable: str
+
+
+#: Days after which the record of a run is needed by no window: the longest is a month.
+RECORDS_DAYS: Final = 32
+
+
+def records_suffice(settings: Settings) -> bool:
+    """Whether records stay long enough for every window to be counted anew from them.
+
+    The default keeps them a little less, which matters to the month alone.
+    """
+    days = settings.log_retention_days
+    matters = "log_retention_days" in settings.model_fields_set or settings.monthly_cap is not None
+    return days == 0 or days >= RECORDS_DAYS or not matters
 
 
 def keys(now: datetime) -> tuple[str, ...]:

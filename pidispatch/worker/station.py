@@ -24,6 +24,7 @@ from pidispatch.jobs.producer import own_queue, publish, queue
 from pidispatch.jobs.rows import JobState, Ticket
 from pidispatch.jobs.store import JobStore
 from pidispatch.money.budget import Budget
+from pidispatch.money.standing import RECORDS_DAYS, records_suffice
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.events import tell_end
 from pidispatch.runs.index import RecordIndex
@@ -224,6 +225,8 @@ class Station:
             deployment=self.deployment,
             logsDir=str(settings.logs_dir),
         )
+        if not records_suffice(settings):
+            log().warning("retention_short", days=settings.log_retention_days, needed=RECORDS_DAYS)
         self.liveness.heard()
         self._beat_now()
 

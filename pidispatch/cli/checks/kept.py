@@ -14,6 +14,7 @@ from pidispatch.box.providers import credential as keys_of
 from pidispatch.cli.checks.row import Finding, failed, passed, warned
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.private import private_folder
+from pidispatch.money.standing import RECORDS_DAYS, records_suffice
 from pidispatch.runs.records import RecordStore
 from pidispatch.workspace.jobdir import read_deployment_id
 
@@ -38,9 +39,16 @@ def jobs_folder(scene: Scene) -> Iterator[Finding]:
 
 def logs_folder(scene: Scene) -> Iterator[Finding]:
     """Likewise."""
-    path = scene.settings("PI_LOGS_DIR").logs_dir
+    settings = scene.settings("PI_LOGS_DIR", "PI_LOG_RETENTION_DAYS", "PI_MONTHLY_CAP")
+    path = settings.logs_dir
     RecordStore(path).prepare()
     yield _folder(path, "PI_LOGS_DIR", "the records of all runs")
+    if not records_suffice(settings):
+        yield warned(
+            f"PI_LOG_RETENTION_DAYS={settings.log_retention_days}: records go before the month they are counted in is "
+            "over, so a server that loses its data cannot be told from them what was spent",
+            f"PI_LOG_RETENTION_DAYS={RECORDS_DAYS} or more, or 0 to keep them for ever",
+        )
 
 
 def _writable(folder: Path) -> None:

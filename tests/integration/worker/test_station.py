@@ -71,6 +71,7 @@ class Place:
             "PI_KEY_PREFIX": f"t{secrets.token_hex(4)}:",
             "PI_WORKER_NAME": "build-1",
             "PI_MAX_TOKENS": "5000",
+            "PI_MONTHLY_CAP": "400",
             **({"VALKEY_URL": url, "VALKEY_PASSWORD": PASSWORD} if url else {}),
         }
         self.settings = Settings.model_validate(given)
@@ -122,6 +123,8 @@ def test_from_its_opening_to_its_end(place: Place, engine_id: str, logs: Logs) -
     bounds = {name: started[name] for name in ("concurrency", "maxTurns", "maxTokens", "dailyCap", "egress")}
     assert bounds == {"concurrency": 3, "maxTurns": 30, "maxTokens": 5000, "dailyCap": 25, "egress": True}
     assert started["queue"] == ["pi-jobs", "pi-jobs@build-1"]
+    [short] = named(logs, "retention_short")
+    assert (short["days"], short["needed"]) == (30, 32)
     assert PASSWORD not in str(logs)
     station.close()
     assert station_of(place.app) is None

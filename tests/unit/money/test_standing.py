@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime
 
-from pidispatch.money.standing import keys, standing
+import pytest
+
+from pidispatch.money.standing import keys, records_suffice, standing
 from tests.support.settings import settings_of
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -32,3 +34,17 @@ def test_a_window_is_full_where_it_is_held() -> None:
 def test_without_a_cap_on_tokens_none_are_too_many() -> None:
     *_, tokens = standing(settings_of({}), {"budget:t:2026-05-04": 10**9}, NOW)
     assert (tokens.cap, tokens.full) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "suffice"),
+    [
+        ({}, True),
+        ({"PI_MONTHLY_CAP": "400"}, False),
+        ({"PI_MONTHLY_CAP": "400", "PI_LOG_RETENTION_DAYS": "32"}, True),
+        ({"PI_LOG_RETENTION_DAYS": "31"}, False),
+        ({"PI_LOG_RETENTION_DAYS": "0"}, True),
+    ],
+)
+def test_records_stay_as_long_as_the_month_they_are_counted_in(variables: dict[str, str], *, suffice: bool) -> None:
+    assert records_suffice(settings_of(variables)) is suffice

@@ -52,6 +52,17 @@ def test_a_folder_that_stays_passes(
     assert [one.status for one in FOLDERS[variable](scene)] == ["pass"]
 
 
+def test_records_that_go_before_their_month_is_over_are_warned_of(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PI_LOGS_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("PI_LOG_RETENTION_DAYS", "7")
+    _, short = kept.logs_folder(scene)
+    assert short.status == "warn"
+    assert short.found.startswith("PI_LOG_RETENTION_DAYS=7: records go before the month")
+    assert short.remedy == "PI_LOG_RETENTION_DAYS=32 or more, or 0 to keep them for ever"
+
+
 @pytest.mark.parametrize(("variable", "cause"), [("PI_STATE_DIR", "not-own-folder"), ("PI_LOGS_DIR", "logs-dir")])
 def test_a_folder_that_is_a_link_is_refused(
     variable: str, cause: str, scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
