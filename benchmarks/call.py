@@ -1,6 +1,5 @@
 """Our call of a container beside the same raw sequence of engine calls, interleaved."""
 
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 import docker
 
 from benchmarks.measure import Figure, figure
+from benchmarks.scratch import scratch
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.images import build_image, pack
@@ -44,7 +44,7 @@ def call_overhead(client: docker.DockerClient) -> Figure:
 @contextmanager
 def stage(client: docker.DockerClient) -> Iterator[tuple[Path, str, Neighbour]]:
     """A folder, the image of a container that says its end and ends, and a running neighbour."""
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+    with scratch() as folder:
         image = _stub_image(client, Path(folder))
         own = client.networks.create(f"pi-bench-{uuid.uuid4().hex[:8]}", internal=True)
         gate = client.containers.create(ensure_probe(client), ["sleep", "3600"], name=own.name, network=own.name)

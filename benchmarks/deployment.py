@@ -16,6 +16,7 @@ from pathlib import Path
 import redis
 from celery import Celery
 
+from benchmarks.scratch import scratch
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.producer import producer, publish
 from pidispatch.jobs.route import route
@@ -208,7 +209,7 @@ def deployment(slots: int, **more: str) -> Iterator[Deployment]:
     """A fresh one; `more` goes to the environment of its programs."""
     with ExitStack() as open_:
         # Short, because the path of a unix socket is bounded.
-        place = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="pi-bench-", dir="/tmp")))
+        place = Path(open_.enter_context(scratch()))
         server = open_.enter_context(OwnServer("valkey", place / "server"))
         made = Deployment(place, server, slots, open_, more)
         os.environ.update({name: value for name, value in made.environment.items() if name.startswith("BENCH_")})

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.measure import Figure, figure
+from benchmarks.scratch import scratch
 from pidispatch.runs.index import RecordIndex
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.record import RunRecord
@@ -71,7 +71,7 @@ def _write(index: RecordIndex, store: RecordStore, number: int) -> float:
 @contextmanager
 def _history() -> Iterator[Path]:
     """A folder with so many records and no index yet."""
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as name:
+    with scratch() as name:
         place = Path(name)
         for folder in ("logs", "state"):
             (place / folder).mkdir(mode=0o700)

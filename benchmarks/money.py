@@ -2,7 +2,6 @@
 
 import logging
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from benchmarks.attempt import git_time
 from benchmarks.deployment import PREFIX, Deployment, deployment
 from benchmarks.dispatch import SLOTS, Rates, bare_round, rate, round_of
 from benchmarks.measure import Figure, Quantity, figure
+from benchmarks.scratch import scratch
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
@@ -129,7 +129,7 @@ def _gates() -> Figure:
         for number, zone in ((one, zones[one % len(zones)]) for one in range(WINDOWS))
     )
     noon = datetime(2026, 5, 4, 12, tzinfo=UTC)
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+    with scratch() as folder:
         limits = Limits()
         gates = Gates((PauseWindows(lambda: windows, limits), HostSlots(lambda: SLOTS, limits), FolderMutex(limits)))
         job = Job(id="local-1", folder=Path(folder), task="x")
@@ -148,7 +148,7 @@ def _threads() -> Iterator[Quantity]:
     """Threads that reserve on one key with room for half of them, beside as many that count without a question."""
     ours, bare = [], []
     with (
-        tempfile.TemporaryDirectory(prefix="pi-bench-", dir="/tmp") as folder,
+        scratch() as folder,
         OwnServer("valkey", Path(folder) / "server") as server,
         server.client() as client,
     ):

@@ -1,6 +1,5 @@
 """From the death of a worker to everything that it held being recorded or running elsewhere, with the real limits."""
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,6 +8,7 @@ from pathlib import Path
 import docker
 
 from benchmarks.measure import Quantity
+from benchmarks.scratch import scratch
 from pidispatch.values.limits import Limits
 from tests.support.post import QUICK, Neighbour, Post, stub_image
 from tests.support.server import OwnServer, until
@@ -60,7 +60,7 @@ def recovery(client: docker.DockerClient) -> Iterator[Quantity]:
 @contextmanager
 def _post(client: docker.DockerClient) -> Iterator[Post]:
     with ExitStack() as open_:
-        place = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="pi-bench-", dir="/tmp")))
+        place = Path(open_.enter_context(scratch()))
         image = stub_image(client, place)
         open_.callback(lambda: client.images.remove(image, force=True))
         neighbour = Neighbour(client)

@@ -17,6 +17,7 @@ from benchmarks.dispatch import dispatch  # noqa: E402
 from benchmarks.held import held_jobs  # noqa: E402
 from benchmarks.history import long_history  # noqa: E402
 from benchmarks.measure import Figure, Measured, figure, machine, quoted, read, table, write  # noqa: E402
+from benchmarks.money import money  # noqa: E402
 from benchmarks.recovery import recovery  # noqa: E402
 from benchmarks.runner import first_request  # noqa: E402
 from benchmarks.workspace import dotpi_files, large_repository  # noqa: E402
@@ -44,6 +45,7 @@ def main() -> int:
     measured: list[Measured] = [
         help_time(),
         *dispatch(),
+        *money(),
         *held_jobs(),
         first_request(client),
         call_overhead(client),

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import docker
 
 from benchmarks.measure import Figure, figure
+from benchmarks.scratch import scratch
 from pidispatch.box.spec import ContainerSpec, JobUser, create_arguments
 from tests.image.assemble import ensure_job, ensure_model
 from tests.support.model import ModelContainer, write_overlay
@@ -31,7 +31,7 @@ _BARE = (
 def first_request(client: docker.DockerClient) -> Figure:
     """p50 of the runner minus p50 of the bare agent in a container with the same arguments."""
     job_image, model_image = ensure_job(client), ensure_model(client)
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+    with scratch() as folder:
         place = Path(folder)
         repository = make_repository(place / "repository")
         overlay = write_overlay(place / "overlay")

@@ -3,12 +3,12 @@
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Figure, figure
+from benchmarks.scratch import scratch
 from pidispatch.values.limits import Limits
 from pidispatch.workspace.changes import read_change, snapshot
 from pidispatch.workspace.dotpi import DotPi, materialise
@@ -38,24 +38,23 @@ def dotpi_files() -> Figure:
         for number in range(FILES_OF_A_SKILL)
     ]
     samples = []
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+    with scratch() as folder:
         repository = _repository(Path(folder) / "repository", {name: f"{name}\n{text}" for name in names})
         git = open_host_git(open_folder(repository), Path(folder) / "git", Limits())
-        target = Path(folder) / "pi"
-        for _ in range(DOTPI_RUNS):
+        for number in range(DOTPI_RUNS):
+            target = Path(folder) / f"pi-{number}"
             began = time.perf_counter()
             found = materialise(git, target, _give)
             samples.append(time.perf_counter() - began)
             if not isinstance(found, DotPi) or found.files != len(names):
                 raise RuntimeError(f"the benchmark's own .pi did not travel: {found}")
-            shutil.rmtree(target)
     return figure("256 .pi files", "`materialise`, from listing to the last file", samples, None, DOTPI_BOUND_MS)
 
 
 def large_repository() -> Iterator[Figure]:
     """Host git of one attempt on 50,000 files, unchanged and with one file changed, beside a bare `git status`."""
     names = [f"d{folder}/f{number}.txt" for folder in range(FOLDERS) for number in range(FILES_OF_A_FOLDER)]
-    with tempfile.TemporaryDirectory(prefix="pi-bench-") as folder:
+    with scratch() as folder:
         repository = _repository(Path(folder) / "repository", {name: f"{name}\n" * 20 for name in names})
         for what, change in (("nothing changed", None), ("one file changed", repository / names[0])):
             ours, bare = [], []
