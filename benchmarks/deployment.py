@@ -3,6 +3,7 @@
 Whatever it starts ends with it, however that comes: by its end, an error, or Ctrl-C.
 """
 
+import importlib
 import os
 import secrets
 import subprocess
@@ -213,4 +214,7 @@ def deployment(slots: int, **more: str) -> Iterator[Deployment]:
         server = open_.enter_context(OwnServer("valkey", place / "server"))
         made = Deployment(place, server, slots, open_, more)
         os.environ.update({name: value for name, value in made.environment.items() if name.startswith("BENCH_")})
+        # The bare application has its broker from these, once it is loaded.
+        if (bare := sys.modules.get("benchmarks.bare")) is not None:
+            importlib.reload(bare)
         yield made

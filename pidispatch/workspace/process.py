@@ -80,19 +80,19 @@ def run_program(
         )
     except OSError as error:
         raise InfraError(f"{name} cannot be started: {error.strerror}", "not-started") from None
-    with contextlib.suppress(ProcessLookupError):
-        # A file can be made to look small and unpack to more than this machine has.
-        resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     assert process.stdout is not None
     assert process.stderr is not None
     output, errors = _Kept(process.stdout, max_bytes), _Kept(process.stderr, min(max_bytes, _CHUNK))
     with _Exchange(process, (output, errors), stdin) as exchange:
+        with contextlib.suppress(ProcessLookupError):
+            # A file can be made to look small and unpack to more than this machine has.
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
         if not exchange.until_exit(timeout_s):
             raise InfraError(f"{name} did not end within {timeout_s:g} s and was killed", "timeout")
         # Whatever the program left behind in its group holds our pipes open and has no business going on.
-        _kill_group(process)
+        exchange.end_group()
         exchange.until_closed(_DRAIN_S)
-    return Finished(process.wait(), bytes(output.data), bytes(errors.data), output.truncated)
+    return Finished(process.returncode, bytes(output.data), bytes(errors.data), output.truncated)
 
 
 class _Kept:
@@ -114,24 +114,40 @@ class _Kept:
 
 
 class _Exchange:
-    """All pipes of one program and its exit, watched at once and by the thread that called: a thread for each pipe
-    would take longer than most programs that are run here.
+    """All pipes of one program and its exit, watched at once by the thread that called.
+
+    A thread for each pipe would take longer than most programs that are run here. Once it is left, the program and its
+    group are gone.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", outputs: Sequence[_Kept], stdin: bytes) -> None:
         self._process = process
         self._outputs = outputs
         self._rest = memoryview(stdin)
-        self._exited = False
-        self._exit_fd = _exit_fd(process.pid)
+        self._exited = self._group_ended = False
+        self._exit_fd: int | None = None
         self._selector = selectors.DefaultSelector()
-        for output in outputs:
+
+    def __enter__(self) -> Self:
+        try:
+            self._watch()
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def _watch(self) -> None:
+        for output in self._outputs:
             self._selector.register(output.pipe, selectors.EVENT_READ, output)
+        self._exit_fd = _exit_fd(self._process.pid)
         if self._exit_fd is not None:
             self._selector.register(self._exit_fd, selectors.EVENT_READ)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            self._selector.register(process.stdin, selectors.EVENT_WRITE)
+        if self._process.stdin is not None:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE)
 
     def until_exit(self, seconds: float) -> bool:
         """Serve the pipes until the program has ended; `False` where it has not within `seconds`."""
@@ -171,11 +187,18 @@ class _Exchange:
             self._selector.unregister(handle)
             self._process.stdin.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def end_group(self) -> None:
+        """End the program and whatever it left behind in its group; a second time changes nothing."""
+        if self._group_ended:
+            # By now its number may be another one's.
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._group_ended = True
 
-    def __exit__(self, *_: object) -> None:
-        _kill_group(self._process)
+    def _leave(self) -> None:
+        self.end_group()
         self._selector.close()
         for pipe in (self._process.stdin, *(output.pipe for output in self._outputs)):
             if pipe is not None:
@@ -190,9 +213,3 @@ def _exit_fd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
-
-
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
