@@ -18,10 +18,10 @@ def override_revoke() -> None:
         station = station_of(state.app)
         if station is not None:
             for job_id in [task_id] if isinstance(task_id, str) else list(task_id or ()):
-                station.cancel_waiting(job_id)
+                station.orders.cancel_waiting(job_id)
                 if terminate:
                     # Celery forgets what runs when its connection breaks.
-                    station.end_running(job_id)
+                    station.orders.end_running(job_id)
         return original(state, task_id, terminate, signal, **kwargs)
 
     revoke.of_pi_dispatch = True  # type: ignore[attr-defined]

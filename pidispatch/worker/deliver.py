@@ -6,21 +6,16 @@ winner goes on (docs/explanation/queue.md).
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from pidispatch.box.abort import Abort
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.gates.chain import Gates
-from pidispatch.jobs.charges import TurnedAway
 from pidispatch.jobs.rows import Acquired, Answer, Deferred, Ignored, Paused
 from pidispatch.jobs.store import JobStore, RowUnreadable
-from pidispatch.money.budget import Budget
 from pidispatch.runs.classify import aborted
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import LeaseLost
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import InfraError
@@ -29,14 +24,12 @@ from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import InfraFailed, Outcome, Refused
 from pidispatch.values.progress import Progress, ProgressSink
 from pidispatch.values.reason import AbortReason, Reason
-from pidispatch.values.record import EarlierAttempt, Result, RunRecord
+from pidispatch.values.record import Result, RunRecord
 from pidispatch.values.verdict import Defer, Why
+from pidispatch.worker.cases import Case, Cases, once_more
 from pidispatch.worker.delivery import Delivery, End
-from pidispatch.worker.ending import Ended, Ending, unreadable_record
-from pidispatch.worker.held import Held
+from pidispatch.worker.ending import Ended, unreadable_record
 from pidispatch.worker.leases import Leases
-
-T = TypeVar("T")
 
 
 class RunAttempt(Protocol):
@@ -49,29 +42,8 @@ def unseen(_job_id: str, _progress: Progress) -> None:
     """Nobody looks."""
 
 
-@dataclass
-class _Case:
-    """One job in hand and how it ended so far."""
-
-    acquired: Acquired
-    held: Held
-    ended: Ended | None = None
-    #: Whether it was counted, and what for; where nothing ran, that is given back.
-    counted: bool = False
-    charged: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def earlier(self) -> tuple[EarlierAttempt, ...]:
-        """The attempts before this one."""
-        previous = self.acquired.previous
-        return previous.as_earlier if previous is not None else ()
-
-
 class Deliverer:
-    """Takes tickets.
-
-    `finish`, `spend` and `book` are what its attempts call back; `failed` is told of one that failed.
-    """
+    """Takes tickets. `failed` is told of an attempt that failed."""
 
     #: Set once, right after the attempt that calls back was made.
     attempt: RunAttempt
@@ -81,9 +53,8 @@ class Deliverer:
         store: JobStore,
         gates: Gates,
         leases: Leases,
-        ending: Ending,
+        cases: Cases,
         records: RecordStore,
-        budget: Budget,
         settings: Settings,
         limits: Limits,
         clock: Clock,
@@ -97,15 +68,13 @@ class Deliverer:
         self._store = store
         self._gates = gates
         self._leases = leases
-        self._ending = ending
+        self._cases = cases
         self._records = records
-        self._budget = budget
         self._settings = settings
         self._limits = limits
         self._clock = clock
         self._owner = owner
         self._stopping = stopping
-        self._cases: dict[str, _Case] = {}
 
     def __call__(self, job_id: str, gen: int) -> Delivery:
         """Take the ticket of `job_id` and see its job to the end of this attempt, or to its next ticket."""
@@ -127,7 +96,7 @@ class Deliverer:
             # It runs here, and the server that knew has lost its data.
             return self._deferred(acquired, Defer(why=Why.SCOPE_BUSY, delay_ms=self._limits.scope_busy_recheck_ms))
         with self._leases.hold(acquired.lease) as held:
-            case = _Case(acquired, held)
+            case = Case(acquired, held)
             if self._stopping.is_set():
                 # Told to stop while the store was asked: nothing has begun, and the stop may have missed this one.
                 again = Defer(why=Why.STOPPED, delay_ms=0)
@@ -136,9 +105,9 @@ class Deliverer:
 
     def _acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Paused | Ignored:
         """Ask for the job; once more where the answer was lost, as the same delivery. Raises `InfraError`."""
-        return _once_more(lambda: self._store.acquire(job_id, gen, owner))
+        return once_more(lambda: self._store.acquire(job_id, gen, owner))
 
-    def _taken(self, case: _Case) -> Delivery:
+    def _taken(self, case: Case) -> Delivery:
         job = case.acquired.job
         # Whoever has this file has been paid for already, whatever the server still knows.
         if (before := self._ended_before(case)) is not None:
@@ -148,11 +117,11 @@ class Deliverer:
         except Exception as error:
             # Nothing has begun: a mistake in a gate is a failed attempt, not one that waits for its lease to run out.
             log().error("gate_broke", jobId=job.id, cause=type(error).__name__)
-            return self._delivery(case, self._end(case, self._without_attempt(job, _BROKE)))
+            return self._delivery(case, self._cases.end(case, self._without_attempt(job, _BROKE)))
         if isinstance(entered, Defer):
             return self._deferred(case.acquired, entered, case)
         if isinstance(entered, Refused):
-            return self._delivery(case, self._end(case, self._without_attempt(job, entered)))
+            return self._delivery(case, self._cases.end(case, self._without_attempt(job, entered)))
 
         def leave() -> None:
             self._records.forgo(job.id)
@@ -173,25 +142,23 @@ class Deliverer:
             delivery.release = leave
         return delivery
 
-    def _attempted(self, case: _Case) -> Delivery:
+    def _attempted(self, case: Case) -> Delivery:
         acquired, held = case.acquired, case.held
-        self._cases[acquired.job.id] = case
 
         def tell(progress: Progress) -> None:
             held.tell(progress)
             self._show(acquired.job.id, progress)
 
         try:
-            result = self.attempt(acquired.job, tell, held.abort, acquired.lease.attempt)
+            with self._cases.attempted(case):
+                result = self.attempt(acquired.job, tell, held.abort, acquired.lease.attempt)
         except BaseException as error:
             # Raised past every net of the attempt: without this the message would run it again elsewhere.
             log().error("attempt_broke", jobId=acquired.job.id, cause=type(error).__name__)
             # Nobody can say how far it came, so what it was counted for stays.
             unknown = {"spent": None, "charged": case.charged}
             result = self._without_attempt(acquired.job, _BROKE).model_copy(update=unknown)
-            return self._delivery(case, case.ended or self._end(case, result))
-        finally:
-            del self._cases[acquired.job.id]
+            return self._delivery(case, case.ended or self._cases.end(case, result))
         if isinstance(result, Defer):
             return self._deferred(acquired, result, case)
         if isinstance(result.outcome, InfraFailed):
@@ -202,44 +169,7 @@ class Deliverer:
             return Delivery(acquired.job.id, End.IGNORED)
         return self._delivery(case, case.ended)
 
-    def spend(self, job: Job, now: datetime) -> tuple[dict[str, int], Refused | None]:
-        """Count the attempt, and stamp that from here on it may be paid for: what it was counted for, and a refusal.
-
-        Raises `LeaseLost`, and `InfraError` for no answer.
-        """
-        case = self._cases[job.id]
-        found = _once_more(lambda: self._store.spend(case.held.lease, self._budget.ask(now)))
-        if isinstance(found, Answer):
-            raise LeaseLost
-        if not found.known:
-            # Its row is gone with the server's data. The record file keeps it from being paid for again.
-            log().warning("spend_unknown", jobId=job.id)
-        case.counted, case.charged = True, dict(found.charged)
-        return found.charged, self._budget.refusal(job.id, found, now) if isinstance(found, TurnedAway) else None
-
-    def book(self, job: Job, now: datetime, tokens: int) -> dict[str, int]:
-        """Count the tokens of a run that was counted at `now`; what was added. Raises `InfraError` for no answer."""
-        if (asked := self._budget.tokens(now, tokens)) is None:
-            return {}
-        key, ttl_ms, amount = asked
-        case = self._cases[job.id]
-        answer = _once_more(lambda: self._store.book(case.held.lease, key, ttl_ms, amount))
-        if answer is not Answer.WON:
-            log().error("token_spend_error", jobId=job.id, cause=str(answer))
-            return {}
-        case.charged[key] = amount
-        return {key: amount}
-
-    def finish(self, job: Job, result: Result) -> None:
-        """Store how the attempt ended. Raises `InfraError` where that has to wait for the next start."""
-        case = self._cases[job.id]
-        case.ended = self._end(case, result)
-
-    def _end(self, case: _Case, result: Result) -> Ended:
-        cancelled = case.held.decide()
-        return self._ending.tell(case.held.lease, case.acquired.job, result, case.earlier, cancelled=cancelled)
-
-    def _delivery(self, case: _Case, ended: Ended) -> Delivery:
+    def _delivery(self, case: Case, ended: Ended) -> Delivery:
         job_id = case.acquired.job.id
         record = ended.record if ended.counts else None
         if isinstance(ended.told, Deferred):
@@ -248,10 +178,10 @@ class Deliverer:
             return Delivery(job_id, End.IGNORED)
         return Delivery(job_id, End.FAILED if record.outcome == "failed" else End.RETURNED, record)
 
-    def _deferred(self, acquired: Acquired, defer: Defer, case: _Case | None = None) -> Delivery:
+    def _deferred(self, acquired: Acquired, defer: Defer, case: Case | None = None) -> Delivery:
         try:
             never_started = case is not None and case.counted
-            told = _once_more(
+            told = once_more(
                 lambda: self._store.defer(acquired.lease, defer.delay_ms, defer.why, never_started=never_started)
             )
         except InfraError as error:
@@ -264,7 +194,7 @@ class Deliverer:
         if told is Answer.CANCEL and case is not None:
             case.held.cancel()
             result = self._without_attempt(acquired.job, aborted(AbortReason.OPERATOR_CANCEL))
-            return self._delivery(case, self._end(case, result))
+            return self._delivery(case, self._cases.end(case, result))
         log().warning("defer_ignored", jobId=acquired.job.id, answer=str(told))
         return Delivery(acquired.job.id, End.IGNORED)
 
@@ -291,7 +221,7 @@ class Deliverer:
             label=acquired.label,
         )
 
-    def _ended_before(self, case: _Case) -> RunRecord | None:
+    def _ended_before(self, case: Case) -> RunRecord | None:
         lease = case.acquired.lease
         record = self._records.find(lease.job_id)
         if record is not None and not record.final and record.attempt >= lease.attempt:
@@ -301,12 +231,12 @@ class Deliverer:
             )
         return record if record is not None and record.final else None
 
-    def _as_before(self, case: _Case, record: RunRecord) -> Delivery:
+    def _as_before(self, case: Case, record: RunRecord) -> Delivery:
         log().warning(
             "job_lost_lock_after_completion", jobId=record.job_id, outcome=record.outcome, reason=record.reason
         )
         case.held.decide()
-        told = self._ending.repeat(case.held.lease, record)
+        told = self._cases.repeat(case.held.lease, record)
         return self._delivery(case, Ended(record, told))
 
     def _without_attempt(self, job: Job, outcome: Outcome) -> Result:
@@ -316,18 +246,8 @@ class Deliverer:
     def _unreadable(self, job_id: str, error: RowUnreadable) -> Delivery:
         log().error("row_unreadable", jobId=job_id)
         record = unreadable_record(job_id, error.lease.attempt, self._clock.now())
-        told = self._ending.repeat(error.lease, record)
+        told = self._cases.repeat(error.lease, record)
         return Delivery(job_id, End.RETURNED, record if told is not Answer.STALE else None)
-
-
-def _once_more(ask: Callable[[], T]) -> T:
-    """What the store answers; asked again where the answer was lost, which changes nothing there."""
-    try:
-        return ask()
-    except RowUnreadable:
-        raise
-    except InfraError:
-        return ask()
 
 
 _BROKE = InfraFailed(reason=Reason.INFRA, cause="internal-error", remedy=remedy_of("internal-error"))

@@ -18,7 +18,7 @@ class JobRequest(Request):
         """End the running job because an operator asks, as `celery control terminate` and Flower do."""
         station = station_of(self.app) if self.app is not None else None
         if station is not None:
-            station.end_running(self.id)
+            station.orders.end_running(self.id)
 
     def cancel(self, pool: Any, signal: Any = None, emit_retry: bool = True) -> None:
         """Nothing: how a job ends that its worker leaves behind is the station's to say."""

@@ -48,4 +48,4 @@ def connect(app: Celery) -> None:
         station = station_of(app)
         if sender is not None and sender.app is app and station is not None and request is not None:
             # A revoke that Celery kept in its own memory: the ticket is gone, so the job must be too.
-            station.cancel_waiting(request.id)
+            station.orders.cancel_waiting(request.id)

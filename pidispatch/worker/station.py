@@ -7,9 +7,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from celery import Celery
-from celery.utils import uuid
 from celery.worker import state
-from kombu.exceptions import OperationalError
 
 from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
@@ -19,14 +17,12 @@ from pidispatch.config.zone import schedule_zone
 from pidispatch.gates.chain import Gates
 from pidispatch.gates.folder import FolderMutex
 from pidispatch.gates.host import HostSlots
-from pidispatch.jobs.endings import cancelled_record
-from pidispatch.jobs.producer import own_queue, publish, queue
-from pidispatch.jobs.rows import JobState, Ticket
+from pidispatch.jobs.producer import own_queue, publish
+from pidispatch.jobs.rows import Ticket
 from pidispatch.jobs.store import JobStore
 from pidispatch.money.budget import Budget
 from pidispatch.money.standing import RECORDS_DAYS, records_suffice
 from pidispatch.runs.attempt import Attempt
-from pidispatch.runs.events import tell_end
 from pidispatch.runs.index import RecordIndex
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.sweep import remove_old
@@ -37,12 +33,14 @@ from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.limits import Limits
 from pidispatch.values.reason import AbortReason
 from pidispatch.worker.belonging import join_deployment
+from pidispatch.worker.cases import Cases
 from pidispatch.worker.deliver import Deliverer, unseen
 from pidispatch.worker.ending import Ending
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
 from pidispatch.worker.liveness import Liveness
 from pidispatch.worker.operator_files import OperatorFiles
+from pidispatch.worker.orders import Orders
 from pidispatch.worker.output import JobOutput
 from pidispatch.worker.owner import Owner
 from pidispatch.worker.pauses import Pauses
@@ -50,6 +48,7 @@ from pidispatch.worker.scheduler import Scheduler
 from pidispatch.worker.seat import Seat
 from pidispatch.worker.settling import Settling, unheard
 from pidispatch.worker.sweeper import Sweeper
+from pidispatch.worker.tick import send_tick
 from pidispatch.worker.ticker import Ticker
 
 _ATTRIBUTE: Final = "pi_station"
@@ -117,15 +116,16 @@ class Station:
         self._open.callback(self.seat.leave)
         self._owner = Owner(settings.worker_name, self.seat)
         self.leases = Leases(self.store, settings.worker_name)
+        self.orders = Orders(self.store, self.leases, self.record, settings.worker_name)
         self.slots = HostSlots(self.slot_limit, limits)
         ending = Ending(self.store, self._records, settings.worker_name, limits, clock, self._stopping)
+        cases = Cases(self.store, Budget(settings), ending)
         self.deliver = Deliverer(
             self.store,
             Gates((*self.files.first_gates, self.slots, FolderMutex(limits))),
             self.leases,
-            ending,
+            cases,
             self._records,
-            Budget(settings),
             settings,
             limits,
             clock,
@@ -137,11 +137,11 @@ class Station:
         self.deliver.attempt = Attempt(
             settings,
             self.seat.engine,
-            self.deliver.finish,
+            cases.finish,
             limits,
             clock,
-            spend=self.deliver.spend,
-            book=self.deliver.book,
+            spend=cases.spend,
+            book=cases.book,
             output=self._output,
             records=self._records,
         )
@@ -230,29 +230,6 @@ class Station:
         self.liveness.heard()
         self._beat_now()
 
-    def cancel_waiting(self, job_id: str) -> None:
-        """Cancel a job that waits or sleeps, for Celery's own `revoke`. One that runs goes on. Never raises."""
-        try:
-            row = self.store.row(job_id)
-            if row is None or row.state not in (JobState.QUEUED, JobState.DEFERRED):
-                return
-            record = cancelled_record(row.job, row, SystemClock().now(), self._settings.worker_name)
-            cancelled = self.store.cancel(job_id, record)
-            if cancelled.status == "stale":
-                self.cancel_waiting(job_id)
-            elif cancelled.changed:
-                log().info("job_cancelled", jobId=job_id)
-                tell_end(record)
-                self.record(record)
-        except InfraError as error:
-            log().warning("revoke_unstored", jobId=job_id, cause=error.cause)
-
-    def end_running(self, job_id: str) -> None:
-        """End a job that runs here because an operator asks, as `celery control terminate` and Flower do."""
-        held = self.leases.get(job_id)
-        if held is not None and held.cancel():
-            log().info("terminate_requested", jobId=job_id)
-
     def stop_running(self) -> None:
         """Begin nothing more, and end every job that runs."""
         self._stopping.set()
@@ -295,16 +272,7 @@ class Station:
         return ensured
 
     def _send_tick(self) -> None:
-        from pidispatch.worker.task import TICK
-
-        try:
-            # Without the event that it was sent: monitors would show each as a task that never begins.
-            # One that nobody took within an interval is of no use.
-            message = self._app.amqp.create_task_message(uuid(), TICK, expires=self._limits.tick_every_s)
-            with self._app.producer_or_acquire() as producer:
-                self._app.amqp.send_task_message(producer, TICK, message, queue=queue(own_queue(self._settings)))
-        except (OperationalError, OSError) as error:
-            raise InfraError(f"the tick could not be sent ({type(error).__name__})", "store-unreachable") from None
+        send_tick(self._app, self._settings, self._limits)
 
     def _answers(self) -> bool:
         try:

@@ -1,7 +1,7 @@
 """The two tasks: a job's ticket, and the tick by which a worker proves to itself that its consumer hears."""
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from celery import Celery, Task
 from celery.exceptions import Reject
@@ -10,9 +10,7 @@ from pidispatch.jobs.producer import GEN, TASK, queue, safe_representation
 from pidispatch.worker.current import deliveries
 from pidispatch.worker.delivery import Delivery, End
 from pidispatch.worker.station import Station, station_of
-
-#: Name of the task of a tick.
-TICK: Final = "pidispatch.tick"
+from pidispatch.worker.tick import TICK
 
 
 class JobFailed(Exception):

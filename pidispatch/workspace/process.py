@@ -68,6 +68,8 @@ def run_program(
     """
     name = Path(argv[0]).name
     try:
+        # Made first: a program that is started must be watched.
+        selector = selectors.DefaultSelector()
         process = subprocess.Popen(
             list(argv),
             env=dict(env),
@@ -83,7 +85,7 @@ def run_program(
     assert process.stdout is not None
     assert process.stderr is not None
     output, errors = _Kept(process.stdout, max_bytes), _Kept(process.stderr, min(max_bytes, _CHUNK))
-    with _Exchange(process, (output, errors), stdin) as exchange:
+    with _Exchange(process, (output, errors), stdin, selector) as exchange:
         with contextlib.suppress(ProcessLookupError):
             # A file can be made to look small and unpack to more than this machine has.
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
@@ -120,13 +122,19 @@ class _Exchange:
     group are gone.
     """
 
-    def __init__(self, process: "subprocess.Popen[bytes]", outputs: Sequence[_Kept], stdin: bytes) -> None:
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        outputs: Sequence[_Kept],
+        stdin: bytes,
+        selector: selectors.BaseSelector,
+    ) -> None:
         self._process = process
         self._outputs = outputs
         self._rest = memoryview(stdin)
         self._exited = self._group_ended = False
         self._exit_fd: int | None = None
-        self._selector = selectors.DefaultSelector()
+        self._selector = selector
 
     def __enter__(self) -> Self:
         try:

@@ -8,7 +8,7 @@ import pytest
 
 from pidispatch.jobs.producer import TASK
 from pidispatch.jobs.rows import JobState
-from pidispatch.worker.task import TICK
+from pidispatch.worker.tick import TICK
 from tests.support.flower import Flower, FlowerProgram
 from tests.support.post import Post, let_pass
 from tests.support.server import OwnServer, until

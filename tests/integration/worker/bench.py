@@ -26,6 +26,7 @@ from pidispatch.values.outcome import Completed, Outcome
 from pidispatch.values.progress import ProgressSink
 from pidispatch.values.record import Result
 from pidispatch.values.verdict import Admit, Defer, Verdict
+from pidispatch.worker.cases import Cases
 from pidispatch.worker.deliver import Deliverer
 from pidispatch.worker.delivery import Delivery
 from pidispatch.worker.ending import Ending
@@ -89,15 +90,15 @@ class Bench:
         #: Attempts after which the engine is to be looked at again.
         self.failures = 0
         self.ending = Ending(self.store, self.records, "build-1", LIMITS, SystemClock(), self.stopping)
+        self.cases = Cases(self.store, Budget(settings), self.ending)
         self._nonce = 0
         slots: list[Gate] = [HostSlots(lambda: 3, LIMITS), FolderMutex(LIMITS), self.door]
         self.deliverer = Deliverer(
             self.store,
             Gates(slots),
             self.leases,
-            self.ending,
+            self.cases,
             self.records,
-            Budget(settings),
             settings,
             LIMITS,
             SystemClock(),
@@ -126,9 +127,9 @@ class Bench:
 
         def act(job: Job, _: Abort) -> Result:
             if spent:
-                self.deliverer.spend(job, NOW)
+                self.cases.spend(job, NOW)
             result = result_of(outcome, spent=spent)
-            self.deliverer.finish(job, result)
+            self.cases.finish(job, result)
             return result
 
         self.attempt(act)
@@ -137,11 +138,11 @@ class Bench:
         """Let the next attempts spend, take so many tokens, and complete."""
 
         def act(job: Job, _: Abort) -> Result:
-            charged, refused = self.deliverer.spend(job, NOW)
+            charged, refused = self.cases.spend(job, NOW)
             assert refused is None
-            charged |= self.deliverer.book(job, NOW, tokens)
+            charged |= self.cases.book(job, NOW, tokens)
             result = result_of(Completed(), spent=True).model_copy(update={"charged": charged})
-            self.deliverer.finish(job, result)
+            self.cases.finish(job, result)
             return result
 
         self.attempt(act)

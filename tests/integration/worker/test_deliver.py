@@ -201,7 +201,7 @@ def test_whatever_is_raised_past_the_attempt_ends_the_job_and_is_never_run_again
 
     def act(job: Job, _: Abort) -> Result:
         if spent:
-            bench.deliverer.spend(job, NOW)
+            bench.cases.spend(job, NOW)
         raise error
 
     bench.attempt(act)
@@ -223,7 +223,7 @@ def test_what_is_raised_after_the_end_was_stored_changes_nothing(bench: Bench) -
     bench.submit()
 
     def act(job: Job, _: Abort) -> Result:
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.finish(job, result_of(Completed()))
         raise KeyboardInterrupt
 
     bench.attempt(act)
@@ -235,13 +235,13 @@ def test_an_operators_cancel_that_was_heard_is_how_the_job_ended(bench: Bench) -
     bench.submit()
 
     def act(job: Job, abort: Abort) -> Result:
-        bench.deliverer.spend(job, NOW)
+        bench.cases.spend(job, NOW)
         bench.ask_to_cancel()
         bench.leases.watch()
         assert abort.reason is AbortReason.OPERATOR_CANCEL
         assert bench.store.cancel_answer(JOB) == "build-1"
         # It had ended by itself in the same moment.
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     bench.attempt(act)
@@ -256,9 +256,9 @@ def test_a_request_that_stands_at_a_failed_attempt_is_its_end(bench: Bench) -> N
     bench.submit()
 
     def act(job: Job, _: Abort) -> Result:
-        bench.deliverer.spend(job, NOW)
+        bench.cases.spend(job, NOW)
         bench.ask_to_cancel()
-        bench.deliverer.finish(job, result_of(BROKEN))
+        bench.cases.finish(job, result_of(BROKEN))
         return result_of(BROKEN)
 
     bench.attempt(act)
@@ -284,10 +284,10 @@ def test_the_end_of_a_job_whose_lease_another_has_is_dropped(bench: Bench, logs:
     def act(job: Job, abort: Abort) -> Result:
         bench.take_away()
         with pytest.raises(LeaseLost):
-            bench.deliverer.spend(job, NOW)
+            bench.cases.spend(job, NOW)
         bench.leases.renew()
         assert abort.reason is AbortReason.LEASE_LOST
-        bench.deliverer.finish(job, result_of(BROKEN, spent=False))
+        bench.cases.finish(job, result_of(BROKEN, spent=False))
         return result_of(BROKEN, spent=False)
 
     bench.attempt(act)
@@ -312,8 +312,8 @@ def test_what_the_server_has_lost_is_recorded_all_the_same(bench: Bench, logs: L
     def act(job: Job, _: Abort) -> Result:
         bench.forget()
         # From here on the record file alone keeps it from being paid for again.
-        bench.deliverer.spend(job, NOW)
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.spend(job, NOW)
+        bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     bench.attempt(act)
@@ -330,7 +330,7 @@ def test_a_job_that_runs_here_already_is_not_run_beside_itself(bench: Bench) -> 
         bench.forget()
         bench.submit()
         inner.append(bench.deliverer(JOB, 0).end)
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     bench.attempt(act)
@@ -397,10 +397,10 @@ def test_nothing_is_paid_for_that_could_not_be_noted(bench: Bench) -> None:
 
     def act(job: Job, _: Abort) -> Result:
         with bench.away(), pytest.raises(InfraError) as caught:
-            bench.deliverer.spend(job, NOW)
+            bench.cases.spend(job, NOW)
         causes.append(caught.value.cause)
         result = result_of(BROKEN, spent=False)
-        bench.deliverer.finish(job, result)
+        bench.cases.finish(job, result)
         return result
 
     bench.attempt(act)
@@ -418,7 +418,7 @@ def test_the_end_waits_for_a_store_that_is_away(bench: Bench, logs: Logs) -> Non
     def act(job: Job, _: Abort) -> Result:
         bench.server.stop()
         returning.start()
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     returning = threading.Thread(target=back)
@@ -434,7 +434,7 @@ def test_a_worker_that_stops_while_no_server_answers_leaves_the_record(bench: Be
     def act(job: Job, _: Abort) -> Result:
         bench.stopping.set()
         with bench.away(), pytest.raises(InfraError):
-            bench.deliverer.finish(job, result_of(Completed()))
+            bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     bench.attempt(act)
@@ -471,7 +471,7 @@ def test_progress_of_a_running_job_is_told(bench: Bench) -> None:
         bench.leases.watch()
         held.tell(TurnEnded(turns=2, tokens=9))
         bench.leases.watch()
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     bench.attempt(act)
@@ -486,7 +486,7 @@ def test_jobs_in_one_folder_run_one_after_the_other(bench: Bench) -> None:
 
     def act(job: Job, _: Abort) -> Result:
         inner.append(bench.deliver("local-2").end)
-        bench.deliverer.finish(job, result_of(Completed()))
+        bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
 
     bench.attempt(act)
@@ -502,7 +502,7 @@ def test_the_place_of_a_record_is_kept_until_the_record_is_written(bench: Bench)
     def act(job: Job, _: Abort) -> Result:
         bench.records.reserve(job.id)
         result = result_of(Completed())
-        bench.deliverer.finish(job, result)
+        bench.cases.finish(job, result)
         return result
 
     bench.attempt(act)

@@ -171,7 +171,7 @@ def test_a_waiting_job_is_cancelled_with_a_record_and_a_running_one_goes_on(plac
         station.store.submit(job_of(job_id), queue="pi-jobs")
     assert isinstance(station.store.acquire("local-2", 0, "other#engine#1"), Acquired)
     for job_id in ("local-1", "local-1", "local-2", "local-9"):
-        station.cancel_waiting(job_id)
+        station.orders.cancel_waiting(job_id)
     states = {one: row.state for one in ("local-1", "local-2") if (row := station.store.row(one)) is not None}
     assert states == {"local-1": JobState.CANCELLED, "local-2": JobState.ACTIVE}
     assert station.store.cancel_requested(["local-2"]) == set()
@@ -183,7 +183,7 @@ def test_a_row_that_cannot_be_read_is_cancelled_by_nobody(place: Place, logs: Lo
     station = place.opened()
     station.store.submit(job_of("local-1"), queue="pi-jobs")
     station.server.client.hset(f"{place.settings.key_prefix}job:local-1", "data", "{}")
-    station.cancel_waiting("local-1")
+    station.orders.cancel_waiting("local-1")
     assert [one["cause"] for one in named(logs, "revoke_unstored")] == ["row-unreadable"]
 
 
@@ -220,7 +220,7 @@ def test_a_server_that_is_away_ends_nothing_of_it(place: Place, guarded: OwnServ
     try:
         assert station._answers() is False
         station.ready()
-        station.cancel_waiting("local-1")
+        station.orders.cancel_waiting("local-1")
         with pytest.raises(InfraError):
             station._send_tick()
         station.close()

@@ -30,24 +30,17 @@ class FakeStation:
     ticks: int = 0
     ended: list[str] = field(default_factory=list)
 
-    def end_running(self, job_id: str) -> None:
-        """A running job is to end."""
-        self.ended.append(job_id)
-
     def __post_init__(self) -> None:
         """Everything that it is asked for by name."""
         self.liveness = SimpleNamespace(heard=self._heard)
         self.leases = self.held
         self.record = SimpleNamespace(ended=self.recorded.append)
+        self.orders = SimpleNamespace(cancel_waiting=self.cancelled.append, end_running=self.ended.append)
 
     def deliver(self, job_id: str, gen: int) -> Delivery:
         """Take note of the ticket."""
         self.taken.append((job_id, gen))
         return self.delivery
-
-    def cancel_waiting(self, job_id: str) -> None:
-        """Take note of the cancel."""
-        self.cancelled.append(job_id)
 
     def _heard(self) -> None:
         self.ticks += 1

@@ -14,7 +14,7 @@ from pidispatch.jobs.producer import TASK
 from pidispatch.worker import app as module
 from pidispatch.worker.app import make_app
 from pidispatch.worker.consumer import FetchGate, Renewal
-from pidispatch.worker.task import TICK
+from pidispatch.worker.tick import TICK
 from tests.unit.worker.conftest import Application
 
 

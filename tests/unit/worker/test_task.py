@@ -14,7 +14,8 @@ from pidispatch.values.outcome import Completed, InfraFailed
 from pidispatch.values.reason import Reason
 from pidispatch.worker.current import deliveries
 from pidispatch.worker.delivery import Delivery, End
-from pidispatch.worker.task import TICK, JobFailed
+from pidispatch.worker.task import JobFailed
+from pidispatch.worker.tick import TICK
 from tests.support.ends import record_of
 from tests.unit.worker.conftest import Application
 
