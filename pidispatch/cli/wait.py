@@ -4,7 +4,6 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
@@ -16,6 +15,7 @@ from pidispatch.jobs.rows import JobState, Row
 from pidispatch.jobs.store import JobStore
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.words import say
+from pidispatch.values.epoch import from_ms
 from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.progress import TurnEnded
 from pidispatch.values.reason import Reason
@@ -206,4 +206,4 @@ class Narrator:
 
 def instant(due_ms: int | None) -> str:
     """An instant of the server's clock, in milliseconds since 1970, as `12:03:05Z`."""
-    return "its time" if due_ms is None else f"{datetime.fromtimestamp(due_ms / 1000, UTC):%H:%M:%SZ}"
+    return "its time" if due_ms is None else f"{from_ms(due_ms):%H:%M:%SZ}"

@@ -1,10 +1,11 @@
 """Records as a row holds them, and those of jobs that ended without a worker to write one."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pydantic import ValidationError
 
 from pidispatch.jobs.rows import JobState, Row
+from pidispatch.values.epoch import from_ms
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.outcome import InfraFailed, Refused, recorded_outcome
@@ -85,4 +86,4 @@ def _job(row: Row) -> Job | None:
 
 
 def _instant(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return None if milliseconds is None else from_ms(milliseconds)

@@ -5,15 +5,16 @@ fetch nothing that they would only put to sleep (docs/explanation/queue.md).
 """
 
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from pidispatch.jobs.calls import Calls
 from pidispatch.jobs.keys import PAUSED, QUEUES
+from pidispatch.values.epoch import from_ms
 
 #: In the place of a queue's name: all of them, also those that come later.
 EVERY: Final = "*"
-_LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
+_LONG_AGO: Final = from_ms(0)
 
 
 class Pausing(Calls):
@@ -63,8 +64,8 @@ def paused_state(queues: Collection[str], paused: Collection[str]) -> str:
 def instant(milliseconds: Any) -> datetime:
     """An instant of the server's clock. Raises `ValueError` for what is none."""
     try:
-        return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
-    except (TypeError, OverflowError, OSError) as error:
+        return from_ms(int(milliseconds))
+    except (TypeError, OverflowError) as error:
         raise ValueError(str(error)) from None
 
 

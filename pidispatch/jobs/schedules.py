@@ -1,18 +1,17 @@
 """What all schedulers of a deployment share: up to when each schedule is dealt with, and how often it lost a worker."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from pidispatch.jobs.calls import Calls
 from pidispatch.jobs.keys import CRON_LAST, SCHED_STALLS
+from pidispatch.values.epoch import from_ms, to_ms
 
 #: A schedule that falls due once a year must not be taken for a new one.
 _TTL_MS: Final = 400 * 86_400_000
 #: Rolling: a schedule that loses a worker a day goes on.
 _STALL_TTL_MS: Final = 86_400_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
 
 
 class Schedules(Calls):
@@ -23,7 +22,7 @@ class Schedules(Calls):
         if not ids:
             return {}
         found = self._ask(lambda: self._client.mget([self._key(CRON_LAST, one) for one in ids]))
-        return {one: None if text is None else _EPOCH + int(text) * _MS for one, text in zip(ids, found, strict=True)}
+        return {one: None if text is None else from_ms(int(text)) for one, text in zip(ids, found, strict=True)}
 
     def count_stall(self, job_id: str) -> None:
         """Count that a job was lost with its worker, where it is an occurrence of a schedule. Raises `InfraError`."""
@@ -52,5 +51,5 @@ class Schedules(Calls):
     def deal_with(self, last: Mapping[str, datetime]) -> None:
         """Move schedules on; none of them is ever moved back. Raises `InfraError`."""
         if last:
-            parts = [part for one, at in last.items() for part in (one, (at - _EPOCH) // _MS)]
+            parts = [part for one, at in last.items() for part in (one, to_ms(at))]
             self._script("dealt", _TTL_MS, *parts)

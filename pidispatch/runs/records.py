@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
@@ -17,6 +17,7 @@ from pidispatch.config.log import log
 from pidispatch.config.private import private_folder
 from pidispatch.config.text import printable
 from pidispatch.runs.recordfile import Unreadable, open_regular, read_record, stamp_of
+from pidispatch.values.epoch import to_us
 from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
@@ -27,8 +28,6 @@ _VARIABLE = "PI_LOGS_DIR"
 _DAY_S = 86_400
 #: Room that is kept for the record of a run from before its first check: few are larger.
 _ROOM_BYTES: Final = 4096
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 #: A record and the name of its file.
 Found = tuple[str, RunRecord]
 
@@ -308,7 +307,7 @@ def _stem(job_id: str) -> str:
 
 def microseconds(instant: datetime | None) -> int | None:
     """Microseconds since 1970 began in UTC."""
-    return None if instant is None else (instant - _EPOCH) // _MICROSECOND
+    return None if instant is None else to_us(instant)
 
 
 def newest_first(found: Iterable[Found]) -> tuple[RunRecord, ...]:

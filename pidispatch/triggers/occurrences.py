@@ -7,17 +7,14 @@ moves the last on afterwards, never back: what comes between is done again by th
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Final
 
 from pidispatch.triggers.cron import Schedule
 from pidispatch.triggers.entry import CronTrigger, Missed, TriggersFile
+from pidispatch.values.epoch import to_ms
 from pidispatch.values.job import Job, Matched
 from pidispatch.values.limits import Limits
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
 
 
 def cron_id(on_id: str, epoch_ms: int) -> str:
@@ -44,7 +41,7 @@ class Occurrence:
     @property
     def job_id(self) -> str:
         """The id of its job."""
-        return cron_id(self.id, (self.at - _EPOCH) // _MS)
+        return cron_id(self.id, to_ms(self.at))
 
 
 @dataclass(frozen=True)
