@@ -5,7 +5,7 @@ for the records and rows that are judged.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -62,6 +62,8 @@ class Record:
     earlier: tuple[int, ...] = ()
     #: Whether it counts as spent; `None` where nobody can tell.
     spent: bool | None = None
+    #: What each attempt was counted for, as far as it stays counted: amounts by the keys of windows.
+    charged: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,15 @@ class Verdict:
 
 def judge(cases: Iterable[Case]) -> Verdict:
     """Every violation of every job."""
-    rules = {"lost": _lost, "records": _records, "twice": _twice, "truth": _truth, "cancel": _cancel, "end": _end}
+    rules = {
+        "lost": _lost,
+        "records": _records,
+        "twice": _twice,
+        "truth": _truth,
+        "cancel": _cancel,
+        "end": _end,
+        "money": _money,
+    }
     return Verdict(
         [Violation(rule, what, case.id) for case in cases for rule, tell in rules.items() for what in tell(case)]
     )
@@ -208,6 +218,25 @@ def _end(case: Case) -> Iterator[str]:
         # Without its network a job fails, as it may when its worker dies.
         if reason not in allowed and (reason != "infra" or asked):
             yield f"{case.script} ended as {record.outcome} {record.reason}"
+
+
+def _money(case: Case) -> Iterator[str]:
+    """What was started is counted, once in every window."""
+    for record in case.records:
+        for attempt in sorted({start.attempt for start in case.starts} & {*record.earlier, record.attempt}):
+            if set(amounts := record.charged.get(attempt, {}).values()) != {1}:
+                yield f"attempt {attempt} was started and is counted as {sorted(amounts)}"
+
+
+def miscounted(counters: Mapping[str, int], records: Iterable[Record]) -> Iterator[str]:
+    """Windows whose counter says anything else than all records together."""
+    told: Counter[str] = Counter()
+    for record in records:
+        for charged in record.charged.values():
+            told.update(charged)
+    for key in sorted(counters.keys() | told.keys()):
+        if counters.get(key, 0) != told[key]:
+            yield f"{key} counts {counters.get(key, 0)}, the records {told[key]}"
 
 
 def _asked(case: Case, start: Start) -> bool:

@@ -117,6 +117,9 @@ class Place:
             "PI_WORKER_NAME": engine.worker,
             "PI_CONCURRENCY": str(SLOTS),
             "ANTHROPIC_API_KEY": "k",
+            # All are counted, and none is refused.
+            "PI_DAILY_CAP": "100000",
+            "PI_WEEKLY_CAP": "100000",
             "VALKEY_URL": self.server.url,
             "PI_SOAK_ENGINE": f"{self.folder.name}-{engine.worker}",
         }

@@ -10,8 +10,8 @@ from typing import Any, Final
 from pidispatch.values.errors import InfraError
 from tests.soak.conduct import QUIET_S, Conductor, Course, slots_of
 from tests.soak.engines import SoakEngine
-from tests.soak.judge import Ask, Case, Record, RowState, Start, Verdict, Violation, judge
-from tests.soak.place import SLOTS, Place
+from tests.soak.judge import Ask, Case, Record, RowState, Start, Verdict, Violation, judge, miscounted
+from tests.soak.place import PREFIX, SLOTS, Place
 from tests.soak.plan import Plan, PlannedJob
 from tests.soak.trend import Trend, floors, trend
 from tests.soak.watch import Sample, unexplained
@@ -53,9 +53,17 @@ class Findings:
         found: dict[str, list[Record]] = defaultdict(list)
         for path in sorted(self._place.records.glob("*.json")):
             held = json.loads(path.read_text())
-            earlier = tuple(one["attempt"] for one in held["attempts"])
+            tries = [*held["attempts"], held]
             found[held["jobId"]].append(
-                Record(path.name, held["outcome"], held["reason"], held["attempt"], earlier, held["budgetReserved"])
+                Record(
+                    path.name,
+                    held["outcome"],
+                    held["reason"],
+                    held["attempt"],
+                    tuple(one["attempt"] for one in held["attempts"]),
+                    held["budgetReserved"],
+                    {one["attempt"]: one["charged"] or {} for one in tries},
+                )
             )
         return found
 
@@ -87,6 +95,8 @@ class Findings:
         for job_id in sorted({*self.starts, *self.asks, *self._records} - set(self._jobs)):
             yield Violation("left", "a job that was never handed in left a trace", job_id)
         yield from (Violation("left", what) for what in self._left())
+        records = [one for found in self._records.values() for one in found]
+        yield from (Violation("money", what) for what in miscounted(self._counters(), records))
         for worker in self._place.workers:
             for life in worker.lives:
                 if (fault := life.fault) is not None:
@@ -109,6 +119,12 @@ class Findings:
         yield from unexplained(client, self._course.accepted)
         yield from (f"ticket of {job_id}" for job_id in self._place.tickets(client))
         client.close()
+
+    def _counters(self) -> dict[str, int]:
+        with self._place.server.client() as client:
+            names = list(client.scan_iter(f"{PREFIX}budget:*", count=1000))
+            amounts: Any = client.mget(names) if names else []
+        return {name.removeprefix(PREFIX): int(amount) for name, amount in zip(names, amounts, strict=True)}
 
     def _trends(self) -> dict[str, Trend | None]:
         began, seconds = self._course.began, self._plan.seconds

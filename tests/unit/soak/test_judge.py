@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.soak.judge import Ask, Case, Record, RowState, Start, judge
+from tests.soak.judge import Ask, Case, Record, RowState, Start, judge, miscounted
 from tests.soak.plan import Script
 
 FIRST = Start("a" * 64, 1, "w1", at=10.0, ended_at=12.0, code=0)
@@ -16,6 +16,8 @@ def ask_of(start: Start) -> Ask:
     return Ask(start.container[:12], start.at + 0.1)
 
 
+#: What each start is counted for.
+DAY = {"budget:2026-05-04": 1, "budget:w:2026-05-04": 1}
 #: A job that nothing disturbed.
 WORKED = Case(
     id="local-1",
@@ -23,7 +25,7 @@ WORKED = Case(
     accepted=True,
     starts=(FIRST,),
     asks=(ask_of(FIRST),),
-    records=(Record("local-1.json", "completed", None, 1, spent=True),),
+    records=(Record("local-1.json", "completed", None, 1, spent=True, charged={1: DAY}),),
     row=RowState("completed", recorded=True, attempt=1),
 )
 #: One whose first attempt failed, as it should.
@@ -32,14 +34,14 @@ RETRIED = replace(
     script=Script.FLAKY,
     starts=(FAILED, SECOND),
     asks=(ask_of(FAILED), ask_of(SECOND)),
-    records=(Record("local-1.json", "completed", None, 2, (1,), True),),
+    records=(Record("local-1.json", "completed", None, 2, (1,), True, {1: DAY, 2: DAY}),),
     row=RowState("completed", recorded=True, attempt=2),
 )
 #: One whose worker was killed while it ran.
 LOST = replace(
     WORKED,
     starts=(replace(FIRST, code=137),),
-    records=(Record("local-1.json", "failed", "worker-lost", 1, spent=True),),
+    records=(Record("local-1.json", "failed", "worker-lost", 1, spent=True, charged={1: DAY}),),
     row=RowState("failed", recorded=True, attempt=1),
 )
 #: One that was cancelled while it waited.
@@ -142,3 +144,19 @@ def test_jobs_are_counted_once_a_rule() -> None:
 
     assert (verdict.count("lost"), verdict.count("twice")) == (2, 0)
     assert {one.job_id for one in verdict.violations} == {"local-2", "local-3"}
+
+
+@pytest.mark.parametrize("charged", [{}, {1: {}}, {1: DAY | {"budget:2026-05-04": 2}}])
+def test_a_start_that_is_not_counted_once_in_every_window_is_found(charged: dict[int, dict[str, int]]) -> None:
+    case = replace(WORKED, records=(replace(WORKED.records[0], charged=charged),))
+    assert [rule for rule, _ in broken(case)] == ["money"]
+
+
+def test_windows_count_what_all_records_say() -> None:
+    records = [*WORKED.records, *RETRIED.records, *REFUSED.records]
+    right = {"budget:2026-05-04": 3, "budget:w:2026-05-04": 3}
+    assert list(miscounted(right, records)) == []
+    assert list(miscounted({"budget:2026-05-04": 4}, records)) == [
+        "budget:2026-05-04 counts 4, the records 3",
+        "budget:w:2026-05-04 counts 0, the records 3",
+    ]
