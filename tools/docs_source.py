@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+#: Where the package lies, and in it what runs inside of the box.
+PACKAGE: Final = Path(__file__).resolve().parents[1] / "pidispatch"
+RUNNER: Final = PACKAGE / "image" / "job" / "runner" / "pirunner"
+
 
 @dataclass(frozen=True)
 class Call:

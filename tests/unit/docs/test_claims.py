@@ -85,7 +85,7 @@ def test_every_log_event_is_on_its_page() -> None:
 
 def test_every_line_of_the_runner_is_explained() -> None:
     page = (ROOT / "docs/reference/runner.md").read_text()
-    lines = {call.name for call in docs_source.runner_lines(docs.RUNNER)}
+    lines = {call.name for call in docs_source.runner_lines(docs_source.RUNNER)}
     assert {"turn", "exit"} <= lines
     assert {name for name in lines if f"`{name}`" not in page} == set()
 

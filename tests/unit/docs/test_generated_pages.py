@@ -9,7 +9,7 @@ import pytest
 from pidispatch.gates.pause_windows import parse_pause_windows
 from pidispatch.values.outcome import InfraFailed, recorded_outcome
 from pidispatch.values.reason import AbortReason, Reason
-from tools import docs, docs_source
+from tools import docs, docs_page, docs_source, docs_values
 
 
 def test_generated_pages_are_current() -> None:
@@ -39,36 +39,39 @@ def test_a_wrong_call_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_settings_are_the_same_for_every_account_and_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = docs.settings_page()
+    here = docs_values.settings_page()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "home" / "scratch"))
     monkeypatch.setattr("os.getuid", lambda: 4242)
     monkeypatch.setenv("PI_MAX_TURNS", "7")
-    assert docs.settings_page() == here
+    assert docs_values.settings_page() == here
     assert "`~/.pi-dispatch/jobs`" in here
     assert "`~/.pi-dispatch`" in here
 
 
 def test_a_cell_cannot_break_its_table_or_turn_into_html() -> None:
-    assert docs.table(["a"], [["x | <y> `<z>`"]]).splitlines()[2] == "| x \\| &lt;y> `<z>` |"
+    assert docs_page.table(["a"], [["x | <y> `<z>`"]]).splitlines()[2] == "| x \\| &lt;y> `<z>` |"
 
 
 def test_every_abort_and_every_failure_is_in_the_tables() -> None:
-    page = docs.reasons_page()
+    page = docs_values.reasons_page()
     for abort in AbortReason:
         assert f"| `{abort.value}` |" in page
-    failed = {reason for reason in Reason if isinstance(docs.outcome_of(reason), InfraFailed)}
+    failed = {reason for reason in Reason if isinstance(docs_values.outcome_of(reason), InfraFailed)}
     assert failed == {
         Reason.INFRA,
         Reason.CONTAINER_NEVER_STARTED,
         Reason.CONTAINER_DETACHED,
         Reason.WORKER_LOST,
     }
-    assert {recorded_outcome(docs.outcome_of(reason)) for reason in Reason} == {"policy", "failed"}
+    assert {recorded_outcome(docs_values.outcome_of(reason)) for reason in Reason} == {"policy", "failed"}
 
 
 def test_every_bound_carries_its_meaning() -> None:
-    for path, name in ((docs.PACKAGE / "values/limits.py", "Limits"), (docs.RUNNER / "layout.py", "Layout")):
+    for path, name in (
+        (docs_source.PACKAGE / "values/limits.py", "Limits"),
+        (docs_source.RUNNER / "layout.py", "Layout"),
+    ):
         notes = docs_source.field_notes(path, name)
         assert notes
         assert all(notes.values()), f"without a comment: {[field for field, note in notes.items() if not note]}"

@@ -8,8 +8,8 @@ import pytest
 
 from pidispatch.triggers.refused import CLOSING, NEVER_CRON, OLD_TOOLS, UNSERVED
 from tests.unit.triggers.entries import entry
-from tools.docs import triggers_page
 from tools.docs_triggers import PARTS, triggers_schema
+from tools.docs_values import triggers_page
 
 SCHEMA: Any = json.loads(triggers_schema())
 
