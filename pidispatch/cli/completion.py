@@ -4,6 +4,7 @@ Whoever presses Tab waits at a prompt. So what is looked for is bounded, and whe
 nothing is offered and nothing is said.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -66,6 +67,11 @@ def complete_failed_jobs(_context: click.Context, _parameter: click.Parameter, i
     return _offer(lambda: _from_server(_failed), incomplete)
 
 
+def complete_schedules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> "Offer":
+    """Ids of the schedules of PI_TRIGGERS_FILE, in the order of the file."""
+    return _offer(_schedules, incomplete)
+
+
 def _offer(find: Callable[[], Iterable[str]], incomplete: str) -> "Offer":
     from click.shell_completion import CompletionItem
 
@@ -88,6 +94,16 @@ def _newest(suffix: str, incomplete: str) -> list[str]:
             if entry.name.endswith(suffix) and entry.name.startswith(incomplete)
         ]
     return [name for _, name in sorted(found, reverse=True)]
+
+
+def _schedules() -> list[str]:
+    """What the file holds, read with doubt: no model is loaded to check it."""
+    from pidispatch.config.operator_file import read_bytes
+    from pidispatch.config.settings import load_only
+
+    path = load_only(("PI_TRIGGERS_FILE",)).triggers_file
+    entries = json.loads(read_bytes(path))["triggers"] if path is not None else []
+    return [str(entry["on"]["id"]) for entry in entries]
 
 
 def _from_server(find: "Callable[[Any, Callable[..., str]], list[str]]") -> list[str]:

@@ -55,6 +55,8 @@ def the_run(store: RecordStore, asked: str, console: Console) -> RunRecord:
     if record := store.find(asked):
         return record
     found = chosen(store, Wanted(beginning=asked), None, console).records
+    if not found and (record := _by_file(store, asked)):
+        return record
     if not found:
         raise click.ClickException(
             f"no record of a run {printable(asked)!r} lies in {printable(str(store.folder))} (PI_LOGS_DIR). "
@@ -65,6 +67,13 @@ def the_run(store: RecordStore, asked: str, console: Console) -> RunRecord:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise click.ClickException(f"{printable(asked)!r} begins the ids of {len(found)} runs: {ids}{more}; write more")
     return found[0]
+
+
+def _by_file(store: RecordStore, asked: str) -> RunRecord | None:
+    """The run whose file is named so, with `_` for what no file name holds: that is what Tab offers."""
+    path = store.record_path(asked)
+    held = store.read(path.name) if path.stem == asked else None
+    return held if isinstance(held, RunRecord) else None
 
 
 def text(value: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pidispatch.cli.completion import complete_schedules
 from pidispatch.cli.handing_in import HandIn
 from pidispatch.cli.options import FLOW, IMAGE_REFERENCE, PLAIN_TEXT, POSITIVE_INT
 from pidispatch.cli.view import error_console
@@ -29,7 +30,12 @@ from pidispatch.workspace.git import open_host_git
 @click.command()
 @click.argument("folder", required=False)
 @click.option("--task", metavar="TEXT", help="What the agent is to do.")
-@click.option("--trigger", metavar="ID", help="Fire this schedule of PI_TRIGGERS_FILE now, in the place of FOLDER.")
+@click.option(
+    "--trigger",
+    metavar="ID",
+    shell_complete=complete_schedules,
+    help="Fire this schedule of PI_TRIGGERS_FILE now, in the place of FOLDER.",
+)
 @click.option("--flow", type=FLOW, metavar="NAME", help="Skill of the repository to follow: .pi/skills/NAME.")
 @click.option("--force", is_flag=True, help="Run in a folder with uncommitted changes too. There is no undo.")
 @click.option("--provider", type=PLAIN_TEXT, metavar="P", help="Model provider, as pi calls it. Default: PI_PROVIDER.")

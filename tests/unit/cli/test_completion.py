@@ -1,5 +1,6 @@
 """Completion with a real bash, and what is offered where something is missing: nothing, in silence."""
 
+import json
 import os
 import shutil
 import socket
@@ -11,7 +12,14 @@ from pathlib import Path
 import click
 import pytest
 
-from pidispatch.cli.completion import MOST, complete_failed_jobs, complete_jobs, complete_outputs, complete_records
+from pidispatch.cli.completion import (
+    MOST,
+    complete_failed_jobs,
+    complete_jobs,
+    complete_outputs,
+    complete_records,
+    complete_schedules,
+)
 from pidispatch.cli.main import VERBS, _run
 
 BIN = Path(sys.executable).parent
@@ -108,6 +116,20 @@ def test_records_are_offered_newest_first_and_only_what_no_shell_reads(
     keep(tmp_path, *(f"many-{number:03}.json" for number in range(MOST + 20)))
     assert offered(complete_records, "many")[:2] == ["many-119", "many-118"]
     assert len(offered(complete_records)) == MOST
+
+
+def test_schedules_are_offered_as_their_file_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PI_TRIGGERS_FILE", raising=False)
+    assert offered(complete_schedules) == []
+    file = tmp_path / "triggers.json"
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(file))
+    assert offered(complete_schedules) == []
+    file.write_text(json.dumps({"triggers": [{"on": {"id": name}} for name in ("nightly", "hourly", "$(x)")]}))
+    assert offered(complete_schedules) == ["nightly", "hourly"]
+    assert offered(complete_schedules, "h") == ["hourly"]
+    assert in_bash("run", "--trigger", "n", PI_TRIGGERS_FILE=str(file)) == ["nightly"]
+    file.write_text('{"triggers": [{}]}')
+    assert offered(complete_schedules) == []
 
 
 @pytest.mark.parametrize("complete", [complete_jobs, complete_failed_jobs])

@@ -155,6 +155,16 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_one_runs(
     assert "broken.json" in err
 
 
+def test_a_run_is_shown_by_the_name_of_its_file_too(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tab offers that name, and it has no `:` in it."""
+    path = store.write(record("repeat:nightly:1777950000000"))
+    assert path.stem == "repeat_nightly_1777950000000"
+    code, facts, _ = shown(path.stem, capsys=capsys)
+    assert (code, facts["job"]) == (0, "repeat:nightly:1777950000000")
+    assert shown("repeat_nightly", capsys=capsys)[0] == 1
+    assert shown(f"../{store.folder.name}/{path.stem}", capsys=capsys)[0] == 1
+
+
 def test_many_candidates_are_counted(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(13):
         store.write(record(f"local-{number}"))
