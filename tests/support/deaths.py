@@ -1,6 +1,7 @@
 """How workers die in the tests: each scenario brings a deployment to the point of its scene, and leaves it there."""
 
 import json
+import secrets
 import shutil
 import signal
 from contextlib import closing
@@ -33,12 +34,14 @@ def an_ordinary_run(scene: Scene) -> None:
 def a_schedule(scene: Scene) -> None:
     """A job that falls due; each look of the scheduler ends with a note of it."""
     run = {"kind": "local", "folder": str(scene.post.repository()), "flow": "tidy", "task": "tidy up", "model": "ok"}
-    on = {"type": "cron", "id": "often", "pattern": "* * * * * *"}
+    # Of its own: cells run side by side, and an engine knows the jobs of all of them by their ids.
+    name = f"often-{secrets.token_hex(4)}"
+    on = {"type": "cron", "id": name, "pattern": "* * * * * *"}
     file = scene.post.folder / "triggers.json"
     file.write_text(json.dumps({"triggers": [{"on": on, "run": run}]}))
     worker = scene.doomed(PI_TRIGGERS_FILE=str(file))
     # The first look begins a new schedule; the next one makes its first job.
-    until(lambda: scene.post.store.dealt_with(["often"])["often"], "the first look")
+    until(lambda: scene.post.store.dealt_with([name])[name], "the first look")
     scene.arm()
     scene.await_death(worker)
     scene.await_idle()
