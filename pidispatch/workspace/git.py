@@ -276,8 +276,12 @@ def _read_config(path: Path, limits: Limits) -> Mapping[str, str]:
 def _content(path: Path) -> bytes | None:
     """Content of a regular file, links followed; `None` for anything else. Waits for no pipe."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            return None
+        with open(handle, "rb") as file:
+            return file.read()
     except OSError:
         return None
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -337,10 +338,11 @@ def test_a_broken_configuration_of_the_operator_is_none(repository: Repository, 
     assert untracked_is_seen(opened(repository), repository)
 
 
-def test_a_configuration_that_is_a_pipe_is_none_and_not_waited_for(
-    repository: Repository, opened: Opener, home: Path
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_configuration_that_is_no_file_is_none_and_not_waited_for(
+    make: Callable[[Path], None], repository: Repository, opened: Opener, home: Path
 ) -> None:
-    os.mkfifo(home / ".gitconfig")
+    make(home / ".gitconfig")
     assert untracked_is_seen(opened(repository), repository)
 
 
