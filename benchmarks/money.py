@@ -22,7 +22,6 @@ from benchmarks.scratch import scratch
 from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
-from pidispatch.config.settings import Settings
 from pidispatch.gates.chain import Entered, Gates
 from pidispatch.gates.folder import FolderMutex
 from pidispatch.gates.host import HostSlots
@@ -38,8 +37,7 @@ from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result
-from tests.integration.worker.bench import Bench
-from tests.support.round_trips import round_trips
+from tests.integration.worker.bench import pickup
 from tests.support.server import OwnServer
 
 ROUNDS, JOBS = 5, 60
@@ -164,20 +162,11 @@ def _threads() -> Iterator[Quantity]:
 
 def _pickup(server: OwnServer, folder: Path) -> Quantity:
     """What one admitted pickup sends to the server, with a cap on everything that can have one."""
-    caps = {"PI_WEEKLY_CAP": "100", "PI_MONTHLY_CAP": "100", "PI_SOFT_HOLD_PCT": "90", "PI_DAILY_TOKEN_CAP": "9000"}
-    bench = Bench(server, folder, Settings.model_validate(caps))
-    bench.completes_with_tokens(1000)
-    for job_id in ("local-1", "local-2"):
-        bench.submit(job_id)
-    # The first one finds a server that knows no script yet.
-    bench.deliver("local-1", gen=0)
-    with round_trips() as asked:
-        delivery = bench.deliver("local-2", gen=0)
-    if delivery.record is None or len(delivery.record.charged or {}) != 4:
-        raise RuntimeError(f"the benchmark's own pickup was not counted in every window: {delivery.record}")
-    bench.close()
+    record, asked = pickup(server, folder)
+    if len(record.charged or {}) != 4:
+        raise RuntimeError(f"the benchmark's own pickup was not counted in every window: {record}")
     what = "what our own code sends for one job that runs, without renewals"
-    return Quantity("round trips of a pickup", what, "", 1, asked.times, bound=ROUND_TRIPS)
+    return Quantity("round trips of a pickup", what, "", 1, asked, bound=ROUND_TRIPS)
 
 
 def _leased(store: JobStore, job_id: str) -> Lease:

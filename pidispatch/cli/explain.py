@@ -158,7 +158,7 @@ def _deferred(standing: Standing) -> Facts:
     why = next((_SLEEPS[known] for known in Why if known == row.why), "this version does not know why")
     yield "why", f"{row.why}: {why}"
     until = _instant(row.due_ms)
-    if row.why == Why.QUIET_HOURS:
+    if standing.quiet:
         for quiet, _ in holding(standing.quiet, row.job, standing.overview.at):
             window = quiet.window
             yield "held by", f"the window at index {quiet.index} of {quiet.file}: {window.scope}, {quiet.hours}"

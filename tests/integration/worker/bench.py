@@ -24,7 +24,7 @@ from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed, Outcome
 from pidispatch.values.progress import ProgressSink
-from pidispatch.values.record import Result
+from pidispatch.values.record import Result, RunRecord
 from pidispatch.values.verdict import Admit, Defer, Verdict
 from pidispatch.worker.cases import Cases
 from pidispatch.worker.deliver import Deliverer
@@ -33,6 +33,7 @@ from pidispatch.worker.ending import Ending
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
 from tests.support.ends import NOW, job_of, result_of
+from tests.support.round_trips import round_trips
 from tests.support.server import OwnServer
 
 PREFIX = "pi:"
@@ -205,3 +206,23 @@ class Bench:
         """Close both connections."""
         self.client.close()
         self.connection.close()
+
+
+#: A cap on everything that can have one.
+CAPS = {"PI_WEEKLY_CAP": "100", "PI_MONTHLY_CAP": "100", "PI_SOFT_HOLD_PCT": "90", "PI_DAILY_TOKEN_CAP": "9000"}
+TOKENS = 1000
+
+
+def pickup(server: OwnServer, folder: Path) -> tuple[RunRecord, int]:
+    """The record of one job that runs with every cap there is, and how often its worker asked the server for it."""
+    bench = Bench(server, folder, Settings.model_validate(CAPS))
+    bench.completes_with_tokens(TOKENS)
+    for job_id in ("local-1", "local-2"):
+        bench.submit(job_id)
+    # The first one finds a server that knows no script yet.
+    bench.deliver("local-1", gen=0)
+    with round_trips() as asked:
+        delivery = bench.deliver("local-2", gen=0)
+    bench.close()
+    assert delivery.record is not None, delivery
+    return delivery.record, asked.times
