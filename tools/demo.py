@@ -32,8 +32,9 @@ from pidispatch.jobs.producer import producer  # noqa: E402
 from pidispatch.runs.records import RecordStore  # noqa: E402
 from pidispatch.server.address import Address  # noqa: E402
 from pidispatch.server.embedded import Embedded  # noqa: E402
-from pidispatch.triggers.occurrences import cron_id  # noqa: E402
+from pidispatch.triggers.occurrences import Occurrence  # noqa: E402
 from pidispatch.values.errors import DispatchError  # noqa: E402
+from pidispatch.workspace.atomic import write_atomically  # noqa: E402
 from tests.image.assemble import ensure_egress_base, ensure_job, ensure_model  # noqa: E402
 from tests.support.flower import Flower, FlowerProgram  # noqa: E402
 from tests.support.model import MODEL_HOST, ModelContainer, write_overlay  # noqa: E402
@@ -181,16 +182,14 @@ class Demo:
         self._triggers([entry])
         if code := self._call("triggers", "list"):
             return code
-        job_id = cron_id(SCHEDULE, round(at.timestamp() * 1000))
+        job_id = Occurrence(SCHEDULE, at).job_id
         records = RecordStore(self._program.home / "logs")
         until(lambda: records.find(job_id), f"the record of {job_id}", RUN_S)
         return self._call("show", job_id)
 
     def _triggers(self, entries: list[dict[str, object]]) -> None:
         """Put the triggers file in its place whole, as an editor does."""
-        aside = self._program.home / "triggers.json.new"
-        aside.write_text(json.dumps({"triggers": entries}))
-        aside.replace(self._program.home / "triggers.json")
+        write_atomically(self._program.home / "triggers.json", json.dumps({"triggers": entries}).encode(), 0o600)
 
     @contextmanager
     def flower(self) -> Iterator[Flower]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from pidispatch.config.operator_file import read_bytes, text_of
+from pidispatch.config.operator_file import read_text
 from pidispatch.config.settings import Settings
 from pidispatch.config.text import printable
 from pidispatch.jobs.ids import local_id
@@ -27,7 +27,7 @@ def fired_job(schedule_id: str, settings: Settings, now: datetime, *, force: boo
     """
     if (path := settings.triggers_file) is None:
         raise ConfigError("--trigger needs the triggers file: name it with PI_TRIGGERS_FILE", "operator-file")
-    entries = parse_triggers(text_of(read_bytes(path), path), path).triggers
+    entries = parse_triggers(read_text(path), path).triggers
     index = next((place for place, one in enumerate(entries) if one.on.id == schedule_id), None)
     if index is None:
         raise ConfigError(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pidispatch.cli.view import error_console, note
-from pidispatch.config.operator_file import read_bytes, text_of
+from pidispatch.config.operator_file import read_text
 from pidispatch.config.settings import load_only
 from pidispatch.config.text import printable
 from pidispatch.gates.pause_windows import PauseWindow, parse_pause_windows, scope_of
@@ -41,7 +41,7 @@ def quiet_hours() -> tuple[Quiet, ...]:
     if path is None:
         return ()
     try:
-        windows = parse_pause_windows(text_of(read_bytes(path), path), path)
+        windows = parse_pause_windows(read_text(path), path)
     except ConfigError as error:
         note(error_console(), f"the quiet hours are not known: {printable(error.message)}")
         return ()

@@ -15,7 +15,7 @@ from pidispatch.cli.at_queue import AtQueue, at_queue
 from pidispatch.cli.snapshot import iso
 from pidispatch.cli.table import table_of
 from pidispatch.cli.view import QuietConsole, error_console, note
-from pidispatch.config.operator_file import read_bytes, text_of
+from pidispatch.config.operator_file import read_text
 from pidispatch.config.settings import load_only
 from pidispatch.config.text import printable
 from pidispatch.config.zone import schedule_zone
@@ -104,7 +104,7 @@ def document(path: Path, zone: ZoneInfo, found: tuple[Told, ...]) -> dict[str, A
 
 
 def _told(path: Path, zone: ZoneInfo, now: datetime) -> tuple[Told, ...]:
-    file = parse_triggers(text_of(read_bytes(path), path), path)
+    file = parse_triggers(read_text(path), path)
     schedules = planned(file, zone)
     last: Mapping[str, datetime | None] = {}
     jobs: dict[str, Row | None] = {}

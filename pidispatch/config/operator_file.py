@@ -70,6 +70,11 @@ def text_of(content: bytes, path: Path) -> str:
         refuse(path, (f"is not UTF-8 at byte {error.start}. Save it as UTF-8",))
 
 
+def read_text(path: Path) -> str:
+    """What stands in the file, as text. Raises `ConfigError` as both of the above do."""
+    return text_of(read_bytes(path), path)
+
+
 def parse_json(text: str, path: Path, *, unique_keys: bool = False) -> Any:
     """`text` as JSON. Raises `ConfigError`; with `unique_keys` also for a key that stands twice in one object."""
     try:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from pidispatch.cli.checks.row import Finding, Row, failed, passed, warned
 from pidispatch.cli.checks.scene import Scene
-from pidispatch.config.operator_file import parse_json, read_bytes, refuse, text_of
+from pidispatch.config.operator_file import parse_json, read_text, refuse
 from pidispatch.config.text import printable
 from pidispatch.gates.pause_windows import parse_pause_windows
 from pidispatch.triggers.file import parse_triggers
@@ -43,7 +43,7 @@ def quiet_hours(scene: Scene) -> Iterator[Finding]:
     """The file of the pause windows, where there is one. Raises `ConfigError` where no worker would start on it."""
     path = scene.settings("PI_PAUSE_WINDOWS_FILE").pause_windows_file
     if path is not None:
-        yield passed(_count(path, parse_pause_windows(text_of(read_bytes(path), path), path), "pause windows"))
+        yield passed(_count(path, parse_pause_windows(read_text(path), path), "pause windows"))
 
 
 def triggers(scene: Scene) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def triggers(scene: Scene) -> Iterator[Finding]:
     path = scene.settings("PI_TRIGGERS_FILE").triggers_file
     if path is None:
         return
-    entries = parse_triggers(text_of(read_bytes(path), path), path).triggers
+    entries = parse_triggers(read_text(path), path).triggers
     gone = [one.on.id for one in entries if not Path(one.run.folder).is_dir()]
     if gone:
         yield warned(
@@ -71,7 +71,7 @@ def look_into(paths: Sequence[Path]) -> list[Row]:
 def _row(path: Path) -> Row:
     check = UNKNOWN
     try:
-        text = text_of(read_bytes(path), path)
+        text = read_text(path)
         kind = _kind(text, path)
         check = kind.check
         found = passed(_count(path, kind.parse(text, path), kind.entries))
