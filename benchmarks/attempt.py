@@ -18,7 +18,7 @@ from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.records import RecordStore
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed
 from pidispatch.values.record import Result, RunRecord
@@ -40,7 +40,7 @@ def attempt_overhead(client: docker.DockerClient) -> Iterator[Figure]:
         settings = _settings(folder, image, neighbour.alias)
         records, engine = RecordStore(settings.logs_dir), Engine(client)
 
-        def finish(job: Job, result: Result) -> None:
+        def finish(job: LocalJob, result: Result) -> None:
             records.write(RunRecord.of(job, result, "bench"))
 
         environ = {"ANTHROPIC_API_KEY": "k"}
@@ -48,7 +48,7 @@ def attempt_overhead(client: docker.DockerClient) -> Iterator[Figure]:
         repository = make_repository(folder / "site")
         for number in range(PAIRS):
             git_s.clear()
-            took = _attempt(run, Job(id=f"bench-{number}", folder=repository.path, task="x"))
+            took = _attempt(run, LocalJob(id=f"bench-{number}", folder=repository.path, task="x"))
             own.append(took - sum(git_s))
             git.append(sum(git_s))
             raw.append(raw_call(client, plain_spec(image, folder, network=True), neighbour))
@@ -63,7 +63,7 @@ def _settings(folder: Path, image: str, proxy: str) -> Settings:
     return Settings.model_validate({**variables, "PI_JOB_IMAGE": image, "PI_EGRESS_PROXY": proxy})
 
 
-def _attempt(run: Attempt, job: Job) -> float:
+def _attempt(run: Attempt, job: LocalJob) -> float:
     began = time.perf_counter()
     result = run(job, lambda _: None, Abort())
     took = time.perf_counter() - began

@@ -24,7 +24,7 @@ from pidispatch.jobs.route import route
 from pidispatch.jobs.store import JobStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from tests.support.program import PROGRAM
 from tests.support.repository import make_repository
@@ -113,12 +113,12 @@ class Deployment:
         """What publishes tickets."""
         return producer(self.settings, Address.of(self.settings))
 
-    def job(self, number: int = 0) -> Job:
+    def job(self, number: int = 0) -> LocalJob:
         """A new job on the folder of this number, counted around."""
         folder = self.folders[number % self.slots]
-        return Job(id=f"local-{secrets.token_hex(8)}", folder=folder, task="Do nothing.")
+        return LocalJob(id=f"local-{secrets.token_hex(8)}", folder=folder, task="Do nothing.")
 
-    def submit(self, job: Job) -> str:
+    def submit(self, job: LocalJob) -> str:
         """Hand a job in as `pi-dispatch run` does: the row, then the ticket; its id."""
         submitted = self.store.submit(job, queue=route(job, self.settings))
         assert submitted.ticket is not None, submitted

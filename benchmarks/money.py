@@ -32,7 +32,7 @@ from pidispatch.jobs.rows import Acquired, Lease
 from pidispatch.jobs.store import JobStore
 from pidispatch.money.windows import Window
 from pidispatch.runs.attempt import Attempt
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
@@ -93,7 +93,7 @@ def _alone(place: Deployment) -> tuple[list[float], list[float]]:
         os.environ.pop("DOCKER_HOST") if before is None else os.environ.update(DOCKER_HOST=before)
     full = Refused(reason=Reason.OVER_BUDGET, cause="day")
 
-    def finish(_: Job, result: Result) -> None:
+    def finish(_: LocalJob, result: Result) -> None:
         if result.outcome != full:
             raise RuntimeError(f"the benchmark's own attempt was not refused at the cap: {result.outcome}")
 
@@ -130,7 +130,7 @@ def _gates() -> Figure:
     with scratch() as folder:
         limits = Limits()
         gates = Gates((PauseWindows(lambda: windows, limits), HostSlots(lambda: SLOTS, limits), FolderMutex(limits)))
-        job = Job(id="local-1", folder=Path(folder), task="x")
+        job = LocalJob(id="local-1", folder=Path(folder), task="x")
         samples = []
         for _ in range(PICKUPS):
             began = time.perf_counter()
@@ -170,7 +170,7 @@ def _pickup(server: OwnServer, folder: Path) -> Quantity:
 
 
 def _leased(store: JobStore, job_id: str) -> Lease:
-    store.submit(Job(id=job_id, folder=Path("/srv/site"), task="x"), queue="pi-jobs")
+    store.submit(LocalJob(id=job_id, folder=Path("/srv/site"), task="x"), queue="pi-jobs")
     acquired = store.acquire(job_id, 0, f"w#e#{job_id}")
     assert isinstance(acquired, Acquired), acquired
     return acquired.lease

@@ -1,7 +1,7 @@
 """Whether an image serves a job, judged by what its labels say (docs/reference/job-image.md)."""
 
 from pidispatch.box.engine import ImageFacts
-from pidispatch.values.job import JobKind
+from pidispatch.values.forge import JobKind
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 

@@ -14,25 +14,25 @@ from pidispatch.triggers.entry import CronTrigger
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.triggers.occurrences import job_of
 from pidispatch.values.errors import ConfigError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 
 #: Ids that are told to one who named none of them.
 _TOLD: Final = 10
 
 
-def fired_job(schedule_id: str, settings: Settings, now: datetime, *, force: bool) -> Job:
+def fired_job(schedule_id: str, settings: Settings, now: datetime, *, force: bool) -> LocalJob:
     """The job of the schedule with this id in PI_TRIGGERS_FILE. Raises `ConfigError` for a broken file, or none such.
 
     It is no occurrence: what falls due later does so all the same.
     """
     if (path := settings.triggers_file) is None:
         raise ConfigError("--trigger needs the triggers file: name it with PI_TRIGGERS_FILE", "operator-file")
-    entries = parse_triggers(read_text(path), path).triggers
-    index = next((place for place, one in enumerate(entries) if one.on.id == schedule_id), None)
+    entries = dict(parse_triggers(read_text(path), path).schedules)
+    index = next((place for place, one in entries.items() if one.on.id == schedule_id), None)
     if index is None:
         raise ConfigError(
             f"{printable(str(path))} holds no schedule with the id {printable(schedule_id)!r}. "
-            f"{_instead(schedule_id, entries)}",
+            f"{_instead(schedule_id, tuple(entries.values()))}",
             "operator-file",
         )
     run = entries[index].run

@@ -128,7 +128,7 @@ class HandIn:
             click.echo(submitted.job_id)
         elif not waiting:
             click.echo(json.dumps(submitted_document(submitted, self._job.id, queue, self._shown), indent=2))
-        self._note(f"job {submitted.job_id} in {printable(str(self._job.folder))}; queue {queue} of {self._shown}")
+        self._note(f"job {submitted.job_id} in {printable(self._job.scope)}; queue {queue} of {self._shown}")
         if submitted.status != "submitted":
             self._note(self._known)
         for text in warnings(self._job, self._settings):
@@ -158,7 +158,7 @@ def submitted_document(submitted: Submitted, job_id: str, queue: str, server: st
 
 def warnings(job: Job, settings: Settings) -> list[str]:
     """What a job may cost and reach, as far as it can be told from here: its worker's own settings hold."""
-    turns, tokens = job.max_turns or settings.max_turns, settings.max_tokens
+    turns, tokens = job.max_turns or settings.max_turns, job.max_tokens or settings.max_tokens
     bound = f"{turns} turns" + (f" or {tokens:,} tokens" if tokens else "")
     told = [
         f"each attempt, {ATTEMPTS} at most, may use up to {bound}, unless its worker's settings differ, and counts in "

@@ -10,7 +10,7 @@ from pidispatch.cli.view import error_console, note
 from pidispatch.config.operator_file import read_text
 from pidispatch.config.settings import load_only
 from pidispatch.config.text import printable
-from pidispatch.gates.pause_windows import PauseWindow, parse_pause_windows, scope_of
+from pidispatch.gates.pause_windows import PauseWindow, parse_pause_windows
 from pidispatch.values.errors import ConfigError
 from pidispatch.values.job import Job
 
@@ -50,6 +50,6 @@ def quiet_hours() -> tuple[Quiet, ...]:
 
 def holding(hours: Iterable[Quiet], job: Job, at: datetime) -> list[tuple[Quiet, datetime]]:
     """Those that keep `job` from starting at the aware instant `at`, each with its end in UTC."""
-    kind, scope = job.kind.value, scope_of(job)
+    kind, scope = job.kind.value, job.scope
     ends = ((one, one.window.end_at(at)) for one in hours if one.window.covers(kind, scope))
     return [(one, end) for one, end in ends if end is not None]

@@ -19,7 +19,7 @@ from pidispatch.jobs.rows import JobState, Row
 from pidispatch.jobs.store import JobStore
 from pidispatch.server.use import use_server
 from pidispatch.values.errors import DispatchError
-from pidispatch.values.job import Job
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 
 #: What a retry costs, whatever the first one did.
@@ -50,7 +50,7 @@ def retry(job_id: str, force: bool, wait: bool, as_json: bool) -> int:
         job = again(store, row, force=force)
         try:
             # Where the folder is another machine's, its worker is the one who looks.
-            if job.folder.is_dir():
+            if isinstance(job, LocalJob) and job.folder.is_dir():
                 check(job, Limits())
         except DispatchError as error:
             if as_json:
@@ -98,6 +98,8 @@ def again(store: JobStore, row: Row, *, force: bool) -> Job:
             )
         if before is None or not before.state.terminal:
             # Two who ask at the same time come to the same number, and the store makes one job of it.
-            update = {"id": retry_id(job.id, number), "retry_of": job.id, "allow_dirty": job.allow_dirty or force}
+            update: dict[str, object] = {"id": retry_id(job.id, number), "retry_of": job.id}
+            if isinstance(job, LocalJob):
+                update["allow_dirty"] = job.allow_dirty or force
             return job.model_copy(update=update)
     raise AssertionError("there is always a next number")

@@ -20,7 +20,7 @@ from pidispatch.jobs.route import route
 from pidispatch.runs.dirty import dirty_tree
 from pidispatch.server.use import use_server
 from pidispatch.values.errors import ConfigError, DispatchError
-from pidispatch.values.job import Job
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.workspace.changes import snapshot
 from pidispatch.workspace.folder import open_folder
@@ -82,7 +82,7 @@ def run(
         job = fired_job(trigger or "", settings, now, force=force)
     else:
         path, text = wish
-        job = Job(
+        job = LocalJob(
             id=local_id(path, flow, text, now, provider=provider, model=model),
             folder=path,
             task=text,
@@ -128,7 +128,7 @@ def _refuse_beside_trigger(given: Mapping[str, object]) -> None:
             raise click.UsageError(f"{name} cannot stand beside --trigger, whose entry says it; change it there")
 
 
-def check(job: Job, limits: Limits) -> None:
+def check(job: LocalJob, limits: Limits) -> None:
     """What is certain before any worker looks at `job`. Raises `ConfigError` and `InfraError`."""
     folder = open_folder(job.folder)
     with tempfile.TemporaryDirectory(prefix="pi-dispatch-") as scratch:

@@ -105,7 +105,7 @@ def document(path: Path, zone: ZoneInfo, found: tuple[Told, ...]) -> dict[str, A
 
 def _told(path: Path, zone: ZoneInfo, now: datetime) -> tuple[Told, ...]:
     file = parse_triggers(read_text(path), path)
-    schedules = planned(file, zone)
+    schedules = planned((one for _, one in file.schedules), zone)
     last: Mapping[str, datetime | None] = {}
     jobs: dict[str, Row | None] = {}
     try:
@@ -116,7 +116,7 @@ def _told(path: Path, zone: ZoneInfo, now: datetime) -> tuple[Told, ...]:
         note(error_console(), f"how the last ones went is not known: {printable(error.message)}")
     return tuple(
         Told(index, trigger, tuple(one.schedule.upcoming(now, _NEXT)), last.get(one.id), jobs.get(one.id))
-        for index, (trigger, one) in enumerate(zip(file.triggers, schedules, strict=True))
+        for (index, trigger), one in zip(file.schedules, schedules, strict=True)
     )
 
 

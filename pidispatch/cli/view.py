@@ -105,7 +105,7 @@ def _headline(out: _Lines, job: Job, result: Result) -> None:
     match outcome:
         case Completed(truncated=truncated):
             cut = " (the model's last answer was cut at its output limit)" if truncated else ""
-            out.line(f"completed  {printable(job.target)}{cut}", "green")
+            out.line(f"completed  {printable(job.target_name)}{cut}", "green")
         case Refused() | InfraFailed():
             word = "refused" if isinstance(outcome, Refused) and result.exit_code is None else "ended"
             word = "failed" if isinstance(outcome, InfraFailed) else word

@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from pidispatch.config.field import setting
 from pidispatch.config.file_settings import FileSettings
+from pidispatch.config.github_settings import GitHubSettings
 from pidispatch.config.kinds import (
     ImageReference,
     NameList,
@@ -29,6 +30,7 @@ from pidispatch.config.kinds import (
 )
 from pidispatch.config.money_settings import MoneySettings
 from pidispatch.config.queue_settings import QueueSettings
+from pidispatch.config.receiver_settings import ReceiverSettings
 from pidispatch.config.text import printable
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
@@ -62,7 +64,7 @@ EMPTY_IS_A_VALUE: Final = ("PI_JOBS_DIR", "PI_GLOBAL_PI_DIR", "PI_PAUSE_WINDOWS_
 _SECRET = frozenset({"VALKEY_PASSWORD"})
 
 
-class Settings(FileSettings, MoneySettings, QueueSettings):
+class Settings(FileSettings, MoneySettings, QueueSettings, ReceiverSettings, GitHubSettings):
     """The settings of one process, read once from its environment."""
 
     model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True, env_prefix="")

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pidispatch.config.log import log
-from pidispatch.values.job import Job
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.verdict import Admit, Defer, Verdict, Why
 from pidispatch.workspace.locks import overlap
@@ -69,6 +69,9 @@ class FolderMutex:
 
     def check(self, job: Job, _: datetime) -> Verdict:
         """Take the folder, or come back later. A job that has one is not let in beside itself."""
+        if not isinstance(job, LocalJob):
+            # It works in a clone of its own.
+            return Admit()
         scope = Scope.of(job.folder)
         with self._lock:
             if job.id not in self._held and not any(scope.meets(held) for held in self._held.values()):

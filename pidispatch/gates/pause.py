@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from pidispatch.config.log import log
-from pidispatch.gates.pause_windows import PauseWindow, paused_until, scope_of
+from pidispatch.gates.pause_windows import PauseWindow, paused_until
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.verdict import Admit, Defer, Verdict, Why
@@ -30,7 +30,7 @@ class PauseWindows:
         return Defer(why=Why.QUIET_HOURS, delay_ms=-((now - until) // _MS))
 
     def _until(self, job: Job, at: datetime) -> datetime | None:
-        return paused_until(self._windows(), job.kind.value, scope_of(job), at)
+        return paused_until(self._windows(), job.kind.value, job.scope, at)
 
     def release(self, _: Job) -> None:
         """Nothing is held."""

@@ -16,7 +16,6 @@ from pydantic.config import JsonDict
 
 from pidispatch.config.operator_file import at_index, parse_file
 from pidispatch.config.zone import zone_of
-from pidispatch.values.job import Job
 
 #: Kinds of job that a scope can name before its colon.
 KINDS: Final = ("local", "github", "gitlab", "forgejo", "azure")
@@ -194,11 +193,6 @@ def paused_until(windows: Iterable[PauseWindow], kind: str, scope: str, now: dat
         return None
     ends = [end for one in windows if one.covers(kind, scope) and (end := one.end_at(now)) is not None]
     return max(ends, default=None)
-
-
-def scope_of(job: Job) -> str:
-    """What a window's scope is compared with: the folder of a local job, as the job has it."""
-    return str(job.folder)
 
 
 def _first_after(now: datetime, wall: datetime, zone: ZoneInfo) -> datetime:

@@ -23,15 +23,18 @@ _AWAY: Final = (Unreachable, Slow, ReadOnlyError)
 class Calls:
     """A server, the prefix of all keys, and the scripts with their bounds.
 
-    `client` decodes its answers. `offset_ms` is added to the server's clock; it is for tests.
+    `client` decodes its answers. `breaker_runs`: how many runs of a trigger must come to nothing, one after the other,
+    to pause it; 0: it is never paused by this one. `offset_ms` is added to the server's clock; it is for tests.
     """
 
-    def __init__(self, client: redis.Redis, prefix: str, limits: Limits, offset_ms: int = 0) -> None:
+    def __init__(
+        self, client: redis.Redis, prefix: str, limits: Limits, offset_ms: int = 0, breaker_runs: int = 0
+    ) -> None:
         self._client = client
         self._prefix = prefix
         self._key = named(prefix)
         self._limits = limits
-        self._bounds = json.dumps(_bounds(prefix, limits, offset_ms))
+        self._bounds = json.dumps(_bounds(prefix, limits, offset_ms) | {"breaker": breaker_runs})
         self._registered = {name: client.register_script(source(name)) for name in SCRIPTS}
 
     def _script(self, name: str, *arguments: str | int) -> Any:
@@ -79,5 +82,7 @@ def _bounds(prefix: str, limits: Limits, offset_ms: int) -> dict[str, Any]:
         "request": round(limits.cancel_request_s * 1000),
         "told": round(limits.progress_s * 1000),
         "acknowledged": round(limits.cancel_ack_s * 1000),
+        "deliveries": limits.deliveries,
+        "runs": round(limits.trigger_runs_s * 1000),
         "keep": {kind.value: keep._asdict() for kind, keep in RETENTION.items()},
     }

@@ -20,7 +20,7 @@ def cancelled_record(job: Job, row: Row, now: datetime, host: str) -> RunRecord:
     return RunRecord.of_no_run(
         job_id=job.id,
         kind=job.kind.value,
-        target=job.target,
+        target=job.target_name,
         flow=job.flow,
         ended_at=now,
         outcome="policy",
@@ -31,6 +31,9 @@ def cancelled_record(job: Job, row: Row, now: datetime, host: str) -> RunRecord:
         attempt=row.attempt,
         attempts=_earlier(row),
         host=host,
+        command=job.command_name,
+        trigger_index=job.matched.index if job.matched else None,
+        trigger_type=job.matched.type if job.matched else None,
         retry_of=job.retry_of,
     )
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pidispatch.values.forge import FORGES, JobKind
+from pidispatch.values.job import ForgeJob, Matched
+
 _DIGITS = 16
 
 
@@ -34,6 +37,37 @@ def local_id(
 def chain_id(parent: str, flow: str | None, task: str | None) -> str:
     """The id of a job that another job asked for; the same wish of one parent is the same job for ever."""
     return f"chain-{_digest([parent, flow or '', task or ''])}"
+
+
+def forge_id(kind: str, delivery: str, replica: int | None = None) -> str:
+    """The id of the job that a delivery of a forge asks for; of the `replica`th, from 1, where it asks for several.
+
+    Raises `ValueError` for a delivery without an id and a forge that is none: an id is never made up.
+    """
+    row = next((row for row in FORGES.values() if row.kind == kind), None)
+    if row is None or not delivery:
+        raise ValueError("a job of a forge is known by the id of a delivery")
+    if replica is not None and replica < 1:
+        raise ValueError("replicas are counted from 1")
+    return f"{row.prefix}{delivery}" + (f"-r{replica}" if replica is not None else "")
+
+
+def semantic_key(job: ForgeJob) -> str:
+    """What is the same for two events that ask for the same: target, flow or command, and whether it was closed.
+
+    https://docs.github.com/en/webhooks/webhook-events-and-payloads#pull_request: one act sends several events.
+    """
+    closed = "closed:" if closes(job.matched, job.kind) else ""
+    slot = job.flow if job.command is None else f"cmd:{job.command}"
+    replica = f":r{job.replica}" if job.replica is not None else ""
+    return f"{job.target_name}:{closed}{slot}{replica}"
+
+
+def closes(matched: Matched, kind: JobKind) -> bool:
+    """Whether the rule is one for closing."""
+    return matched.type == "issue" or (
+        matched.type == "pull_request" and matched.action is not None and matched.action == FORGES[kind].close_word
+    )
 
 
 def retry_id(job_id: str, number: int) -> str:

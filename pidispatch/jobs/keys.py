@@ -67,6 +67,24 @@ SCHED_STALLS: Final = Key(
     "how many jobs of a schedule were lost with their worker",
     "24 hours after the last one",
 )
+TRIGGER_RUNS: Final = Key(
+    "trigger:runs:<trigger>",
+    "string",
+    "how many runs of a trigger came to nothing, one after the other",
+    "400 days after the last of them",
+)
+TRIGGER_PAUSED: Final = Key(
+    "trigger:paused:<trigger>", "string", "since when and why a trigger is paused, as JSON", "never"
+)
+TRIGGERS_PAUSED: Final = Key("triggers:paused", "set", "names of the paused triggers", "never")
+TRIGGERS_TRIPPED: Final = Key("triggers:tripped", "list", "names of those of which no worker told as yet", "never")
+ONESHOT: Final = Key("oneshot:<rule>", "string", "when and by which job a rule that fires once was spent", "never")
+DELIVERIES: Final = Key(
+    "deliveries:<forge>", "stream", "what became of the last 1,000 events of a forge; nothing of their payload", "never"
+)
+SOURCE: Final = Key(
+    "source:<forge>", "string", "since when receivers hear a forge, in milliseconds since 1970", "after 14 days"
+)
 WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
 WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
 SWEPT: Final = Key(
@@ -95,6 +113,13 @@ KEYS: Final[tuple[Key, ...]] = (
     BUDGET_TOKENS,
     CRON_LAST,
     SCHED_STALLS,
+    TRIGGER_RUNS,
+    TRIGGER_PAUSED,
+    TRIGGERS_PAUSED,
+    TRIGGERS_TRIPPED,
+    ONESHOT,
+    DELIVERIES,
+    SOURCE,
     WORKER,
     WORKERS,
     SWEPT,

@@ -46,7 +46,7 @@ def _without_worker(row: Row) -> RunRecord:
     return RunRecord.of_no_run(
         job_id=row.id,
         kind=row.kind,
-        target=job.target if job else None,
+        target=job.target_name if job else None,
         flow=job.flow if job else None,
         started_at=_instant(row.acquired_ms),
         ended_at=_instant(row.finished_ms),
@@ -60,6 +60,9 @@ def _without_worker(row: Row) -> RunRecord:
         attempt=row.attempt,
         attempts=_earlier(row),
         host=row.lost_owner.partition("#")[0] if row.lost_owner else None,
+        command=job.command_name if job else None,
+        trigger_index=job.matched.index if job and job.matched else None,
+        trigger_type=job.matched.type if job and job.matched else None,
         retry_of=job.retry_of if job else None,
     )
 

@@ -1,5 +1,6 @@
 """What puts jobs in order whose worker, ticket or record went missing (docs/explanation/queue.md)."""
 
+from pidispatch.jobs.breaker import said_of_trigger
 from pidispatch.jobs.calls import Calls
 from pidispatch.jobs.rows import Answer, Settled, Swept, Ticket, ending_state
 from pidispatch.values.record import RunRecord
@@ -18,9 +19,15 @@ class Repair(Calls):
         took up meanwhile is left alone. Raises `InfraError`.
         """
         told = (
-            (ending_state(record).value, record.model_dump_json(), record.reason or "", record.cause or "")
+            (
+                ending_state(record).value,
+                record.model_dump_json(),
+                record.reason or "",
+                record.cause or "",
+                said_of_trigger(record),
+            )
             if record
-            else ("", "", "", "")
+            else ("", "", "", "", "bad")
         )
         status, *ticket = self._script("settle", job_id, attempt, engine or "", int(spent), *told)
         return Settled(status=status, ticket=_ticket(ticket[0]) if ticket else None)

@@ -2,7 +2,8 @@
 
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.celery_defaults import SHARED_QUEUE
-from pidispatch.values.job import Job, JobKind
+from pidispatch.values.forge import JobKind
+from pidispatch.values.job import Job
 
 
 def route(job: Job, settings: Settings) -> str:

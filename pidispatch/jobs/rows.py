@@ -8,7 +8,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pidispatch.jobs.charges import Reserved, TurnedAway, verdict
 from pidispatch.values.base import Value
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job, JobKind
+from pidispatch.values.forge import FORGES, JobKind
+from pidispatch.values.job import Job, read_job
 from pidispatch.values.record import RunRecord
 
 #: Digits of a number that a worker tells of itself.
@@ -68,7 +69,11 @@ class Keep(NamedTuple):
 
 _HOUR_MS: Final = 3_600_000
 #: Retention of each kind of job. Until then its id is refused as a duplicate.
-RETENTION: Final[dict[JobKind, Keep]] = {JobKind.LOCAL: Keep(24 * _HOUR_MS, 7 * 24 * _HOUR_MS)}
+RETENTION: Final[dict[JobKind, Keep]] = {
+    JobKind.LOCAL: Keep(24 * _HOUR_MS, 7 * 24 * _HOUR_MS),
+    # Longer than a forge sends a delivery again, or a person clicks on that.
+    **{kind: Keep(31 * 24 * _HOUR_MS, 31 * 24 * _HOUR_MS) for kind in FORGES},
+}
 
 
 class Ticket(Value):
@@ -85,8 +90,9 @@ class Ticket(Value):
 class Submitted(Value):
     """What became of a job that was handed in."""
 
-    status: Literal["submitted", "duplicate", "coalesced"]
-    #: Its id; for `coalesced` that of the job which holds the semantic key.
+    #: `trigger-paused`: its trigger is. `spent`: its rule fires once, and has. No job was made of either.
+    status: Literal["submitted", "duplicate", "coalesced", "trigger-paused", "spent"]
+    #: Its id; for `coalesced` that of the job which holds the semantic key; empty where none was made.
     job_id: str
     #: To be published next; `None` but for `submitted`.
     ticket: Ticket | None = None
@@ -246,6 +252,9 @@ class Row(Value):
     #: Times it was lost before it spent anything.
     lost: int = 0
     dedup_key: str | None = None
+    #: What the store knows its rule by, where that fires once; and what its trigger's runs are counted under.
+    oneshot: str | None = None
+    breaker: str | None = None
     #: Reason and cause it ended with.
     reason: str | None = None
     cause: str | None = None
@@ -274,7 +283,7 @@ class Row(Value):
     def job(self) -> Job:
         """The job. Raises `InfraError` where this version does not read it."""
         try:
-            return Job.model_validate_json(self.data)
+            return read_job(self.data)
         except ValidationError:
             raise InfraError(unreadable(self.id), "row-unreadable") from None
 

@@ -10,8 +10,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from pidispatch.jobs import lost
+from pidispatch.jobs.breaker import said_of_trigger
 from pidispatch.jobs.cancelling import Cancelling
 from pidispatch.jobs.charges import NOTHING, Ask, Reserved, TurnedAway, verdict
+from pidispatch.jobs.deliveries import Deliveries, Delivery
 from pidispatch.jobs.endings import Telling
 from pidispatch.jobs.keys import JOB, TAKEN
 from pidispatch.jobs.overview import Overviews
@@ -34,8 +36,9 @@ from pidispatch.jobs.rows import (
 from pidispatch.jobs.schedules import Schedules
 from pidispatch.jobs.seen import Seen
 from pidispatch.jobs.setup import Setup
+from pidispatch.jobs.triggered import Triggered
 from pidispatch.values.errors import ConfigError, InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import ForgeJob, Job, read_job
 from pidispatch.values.record import RunRecord
 
 __all__ = ["JobStore", "RowUnreadable"]
@@ -44,19 +47,32 @@ __all__ = ["JobStore", "RowUnreadable"]
 _ATTEMPTS: Final = 2
 
 
-class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules):
+class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, Triggered, Deliveries):
     """The jobs of one deployment."""
 
-    def submit(self, job: Job, *, queue: str, max_attempts: int = _ATTEMPTS, dedup_key: str | None = None) -> Submitted:
+    def submit(
+        self,
+        job: Job,
+        *,
+        queue: str,
+        max_attempts: int = _ATTEMPTS,
+        dedup_key: str | None = None,
+        heed_pause: bool = False,
+        delivery: Delivery | None = None,
+    ) -> Submitted:
         """Accept a job: on the return it will be run once, or stands already. Its ticket is to be published next.
 
-        An id that is known in any state is a `duplicate`. Then a semantic key that another job took less than
-        `Limits.dedup_ms` ago makes it `coalesced`. Raises `ConfigError` for a job that cannot be stored, and
-        `InfraError`.
+        An id that is known in any state is a `duplicate`. With `heed_pause` a job of a paused trigger is none. One of
+        a rule that fires once, and has, is `spent`. Then a semantic key that another job took less than
+        `Limits.dedup_ms` ago makes it `coalesced`. What became of it is logged with `delivery` in the same step, but
+        for `spent`. Raises `ConfigError` for a job that cannot be stored, and `InfraError`.
         """
         data = _stored(job)
+        # One that an operator asks for again is no second firing of its rule.
+        oneshot = job.oneshot if isinstance(job, ForgeJob) and job.retry_of is None else None
+        rule = (oneshot or "", job.breaker or "", int(heed_pause), delivery.stored() if delivery else "")
         status, job_id, *gen = self._script(
-            "submit", job.id, data, queue, job.label, job.kind.value, max_attempts, dedup_key or ""
+            "submit", job.id, data, queue, job.label, job.kind.value, max_attempts, dedup_key or "", *rule
         )
         if not gen:
             return Submitted(status=status, job_id=job_id)
@@ -79,7 +95,7 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules):
         data, attempt, max_attempts, queue, label, record = told
         lease = Lease(job_id=job_id, owner=owner, gen=gen, attempt=int(attempt))
         try:
-            job = Job.model_validate_json(data)
+            job = read_job(data)
         except ValidationError:
             raise RowUnreadable(lease, queue, label, int(max_attempts)) from None
         return Acquired(
@@ -129,7 +145,7 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules):
         `telling` is kept for an hour for the one who waits for the job (`told`).
         """
         told = (record.model_dump_json(), record.reason or "", record.cause or "", record.attempt, _shown(telling))
-        return Answer(self._script("finish", *_proof(lease), ending_state(record).value, *told, _kept(record)))
+        return Answer(self._script("finish", *_proof(lease), ending_state(record).value, *told, *_counting(record)))
 
     def fail(
         self, lease: Lease, record: RunRecord, telling: Telling | None = None, *, never_started: bool
@@ -140,7 +156,7 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules):
         ran, so that nothing was spent. `telling` as for `finish`. Raises `InfraError`.
         """
         told = (record.model_dump_json(), record.reason or "", record.cause or "", int(record.final))
-        more = (int(never_started), _shown(telling), _kept(record))
+        more = (int(never_started), _shown(telling), *_counting(record))
         return _slept(self._script("fail", *_proof(lease), *told, *more))
 
     def row(self, job_id: str) -> Row | None:
@@ -162,9 +178,12 @@ def _proof(lease: Lease) -> tuple[str, str, int]:
     return lease.job_id, lease.owner, lease.gen
 
 
-def _kept(record: RunRecord) -> int:
-    """Whether what the attempt was counted for stays. Its record says so: the counters are the sum of all records."""
-    return int(bool(record.charged))
+def _counting(record: RunRecord) -> tuple[int, str]:
+    """Whether what the attempt was counted for stays, and what its end says of its trigger.
+
+    Its record says both: the counters are the sum of all records.
+    """
+    return int(bool(record.charged)), said_of_trigger(record)
 
 
 def _shown(telling: Telling | None) -> str:
@@ -188,7 +207,7 @@ def _stored(job: Job) -> str:
     if job.id.startswith(TAKEN):
         raise ConfigError(f"a job's id cannot begin with {', '.join(TAKEN)}: name it otherwise", "job-id")
     try:
-        return job.model_dump_json()
+        return job.stored()
     except ValueError:
         raise ConfigError(
             "the folder's path is not UTF-8, so the job cannot be stored: rename the folder", "folder-name"

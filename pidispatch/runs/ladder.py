@@ -66,7 +66,7 @@ def _records(site: Site) -> str:
 
 
 def _folder(site: Site) -> str | Defer:
-    folder = open_folder(site.job.folder)
+    folder = open_folder(site.local.folder)
     check_shape(folder)
     _refuse_own(site.settings, folder)
     try:

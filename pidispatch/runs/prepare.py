@@ -23,7 +23,7 @@ def container_name(job_id: str) -> str:
 
 def prepare(site: Site) -> str | Refused:
     """Make the job directory and write into it; what may be shown is the commit. Raises `ConfigError`, `InfraError`."""
-    job = site.job
+    job = site.local
     site.job_dir = make_job_dir(site.settings.jobs_dir, (site.user.uid, site.user.gid))
     site.cleanup.callback(_leave, site)
     site.git = open_host_git(site.folder, site.job_dir.git_dir, site.limits)
@@ -90,7 +90,7 @@ def _note(site: Site) -> None:
         site.job_dir.note,
         AttemptNote(
             # The task is the job's alone, and nobody who settles it needs it.
-            job=site.job.model_copy(update={"task": "-"}),
+            job=site.local.model_copy(update={"task": "-"}),
             attempt=site.number,
             folder=site.folder.path,
             inode=site.folder.path.stat().st_ino,

@@ -15,7 +15,7 @@ from pidispatch.config.settings import Settings
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.seams import Book, Output, Spend, unbooked, uncounted
 from pidispatch.values.clock import Clock
-from pidispatch.values.job import Job
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.progress import ProgressSink
 from pidispatch.workspace.changes import Snapshot
@@ -41,7 +41,7 @@ class Effective:
             provider=job.provider or settings.provider,
             model=job.model or settings.model,
             max_turns=job.max_turns or settings.max_turns,
-            max_tokens=settings.max_tokens,
+            max_tokens=job.max_tokens or settings.max_tokens,
             image=job.image or settings.job_image,
         )
 
@@ -90,6 +90,12 @@ class Site:
     spent: bool = field(init=False, default=False)
     #: Whether the job directory may be removed: nothing of the run is left to be put in order.
     settled: bool = field(init=False, default=True)
+
+    @property
+    def local(self) -> LocalJob:
+        """The job, which is one on a folder: no other comes past the rung that says so."""
+        assert isinstance(self.job, LocalJob)
+        return self.job
 
     @property
     def host(self) -> HostFacts:

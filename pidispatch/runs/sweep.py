@@ -156,7 +156,7 @@ class _Settlement:
                 lock.release()
         job = self._note.job
         log().warning("swept_job", jobId=job.id, entries=len(restored or ()), replaced=restored is None)
-        return Settled(job.id, job.target, restored or (), self._job_dir.kept(job.id), restored is None)
+        return Settled(job.id, job.target_name, restored or (), self._job_dir.kept(job.id), restored is None)
 
     def _put_back(self) -> tuple[str, ...] | None:
         """What was put back; `None` where another folder stands in the place of the one that was worked in."""

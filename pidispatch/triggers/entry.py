@@ -5,25 +5,38 @@ from them, and a refusal quotes the first example as the remedy.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from pidispatch.triggers.kinds import (
+    Command,
+    Disarmed,
     Flow,
     Folder,
+    ForgeFlow,
+    ForgeName,
     Image,
+    Instructions,
+    Labels,
     Model,
+    Number,
     Off,
     Pattern,
     Provider,
+    Replicas,
+    Repository,
     ScheduleId,
+    SkillsDir,
+    Switch,
     Text,
+    Tokens,
     Turns,
+    Words,
     one_of,
 )
 from pidispatch.values.base import Value
-from pidispatch.values.job import JobKind
+from pidispatch.values.forge import JobKind
 
 
 class Missed(StrEnum):
@@ -87,6 +100,7 @@ class LocalRun(Part):
         "The provider's own id of the model. Left out: `PI_MODEL`.", "claude-sonnet-4-5-20250929", default=None
     )
     max_turns: Turns = _field("Most model turns of the run. Left out: `PI_MAX_TURNS`.", 30, default=None)
+    max_tokens: Tokens = _field("Most billed tokens of the run. Left out: `PI_MAX_TOKENS`.", 200000, default=None)
     image: Image = _field(
         "The image of the job; it must be on the engine. Left out: `PI_JOB_IMAGE`.", "pi-job:latest", default=None
     )
@@ -96,17 +110,117 @@ class LocalRun(Part):
     portfolio: Off = _field("Whether the job works on a portfolio. Not served as yet.", False, default=None)
 
 
+class ClosingOn(Part):
+    """What a rule says that is about closing one item."""
+
+    number: Number = _field("The one item that it is about. Left out: all.", 40, default=None)
+    once: Switch = _field("Whether it fires once, and is marked then. Needs `number`.", True, default=None)
+    disarmed: Disarmed | None = _field(
+        "The mark of a rule that has fired, written by pi-dispatch: when, and with which job. Such an entry keeps its "
+        "place and matches nothing; pi-dispatch triggers rearm INDEX takes the mark out.",
+        {"at": "2026-01-31T12:00:00Z", "jobId": "gh-1"},
+        default=None,
+    )
+
+
+class LabelOn(Part):
+    """An issue that has, or gets, certain labels."""
+
+    type: Literal["label"] = _field("What starts the job.", "label")
+    any: Labels = _field("At least one of these labels.", ["pi:fix"], default=())
+    all: Labels = _field("Every one of these labels.", ["approved"], default=())
+    none: Labels = _field("None of these labels.", ["wip"], default=())
+
+
+class CommentOn(Part):
+    """A comment that holds a phrase."""
+
+    type: Literal["comment"] = _field("What starts the job.", "comment")
+    phrase: Text = _field("What the comment must hold, as it stands. A flow's name after it takes that flow.", "@pi")
+
+
+class PullRequestOn(ClosingOn):
+    """Something that happens to a pull request."""
+
+    type: Literal["pull_request"] = _field("What starts the job.", "pull_request")
+    action: Words = _field("What happened, in the forge's own words (docs/reference/forges.md).", ["opened"])
+    review_state: Words | None = _field("Only reviews with these verdicts.", ["changes_requested"], default=None)
+    any: Labels = _field("At least one of these labels.", ["pi:fix"], default=())
+    all: Labels = _field("Every one of these labels.", ["approved"], default=())
+    none: Labels = _field("None of these labels.", ["wip"], default=())
+
+
+class IssueOn(ClosingOn):
+    """An issue that is closed."""
+
+    type: Literal["issue"] = _field("What starts the job.", "issue")
+    action: Words = _field("The forge's word for closing.", ["closed"])
+
+
+class ForgeRun(Part):
+    """What is run: a job on a fresh clone of the event's repository."""
+
+    kind: ForgeName = _field("The forge whose events fire it.", "github")
+    flow: ForgeFlow = _field("The skill of the repository to follow: `.pi/skills/NAME`.", "fix", default=None)
+    command: Command = _field(
+        "The command that is the whole prompt, without its slash, in the place of a flow.", "wf deploy", default=None
+    )
+    provider: Provider = _field("pi's name of the model provider. Left out: `PI_PROVIDER`.", "anthropic", default=None)
+    model: Model = _field(
+        "The provider's own id of the model. Left out: `PI_MODEL`.", "claude-sonnet-4-5-20250929", default=None
+    )
+    max_turns: Turns = _field("Most model turns of the run. Left out: `PI_MAX_TURNS`.", 30, default=None)
+    max_tokens: Tokens = _field("Most billed tokens of the run. Left out: `PI_MAX_TOKENS`.", 200000, default=None)
+    image: Image = _field(
+        "The image of the job; it must be on the engine. Left out: `PI_JOB_IMAGE`.", "pi-job:latest", default=None
+    )
+    replicas: Replicas = _field("Jobs for one event, beside one another. Left out: one.", 2, default=None)
+    instructions: Instructions = _field("More words for the agent.", "Keep the style of the file.", default=None)
+    skills_dir: SkillsDir = _field("Folder of skills on the worker's machine.", "/srv/skills", default=None)
+    repository: Repository = _field(
+        "The repository that a job of a work item clones; on Azure DevOps, where work items have none.",
+        "widgets",
+        default=None,
+    )
+    packages: Off = _field("Whether the agent loads packages. Not served as yet.", False, default=None)
+    resume: Off = _field("Whether the run goes on where the last one ended. Not served as yet.", False, default=None)
+
+
 class CronTrigger(Part):
-    """One entry of the file: a schedule and the job it starts."""
+    """An entry: a schedule and the job it starts."""
 
     on: CronOn = _field("When.")
     run: LocalRun = _field("What.")
 
 
+class ForgeTrigger(Part):
+    """An entry: an event on a forge and the job it starts."""
+
+    on: Annotated[LabelOn | CommentOn | PullRequestOn | IssueOn, Field(discriminator="type")] = _field("When.")
+    run: ForgeRun = _field("What.")
+
+    @property
+    def mark(self) -> Disarmed | None:
+        """The mark of a rule that has fired."""
+        return self.on.disarmed if isinstance(self.on, ClosingOn) else None
+
+
 class TriggersFile(Part):
     """The whole file. An entry is known by its place, counted from 0, so that none moves another one's."""
 
-    triggers: tuple[CronTrigger, ...] = _field("The entries; their order does not matter to schedules.")
+    triggers: tuple[CronTrigger | ForgeTrigger, ...] = _field(
+        "The entries. Of rules for one event the first that fits is taken; the order of schedules does not matter."
+    )
+
+    @property
+    def schedules(self) -> tuple[tuple[int, CronTrigger], ...]:
+        """The schedules, each with its place."""
+        return tuple((at, one) for at, one in enumerate(self.triggers) if isinstance(one, CronTrigger))
+
+    @property
+    def forge_rules(self) -> tuple[tuple[int, ForgeTrigger], ...]:
+        """The rules for events, spent ones too, each with its place."""
+        return tuple((at, one) for at, one in enumerate(self.triggers) if isinstance(one, ForgeTrigger))
 
     def document(self) -> dict[str, JsonValue]:
         """The file as JSON, normalised: fields that were left out, or null, are absent."""

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, WithJsonSchema
 
 from pidispatch.triggers.cron import Schedule
+from pidispatch.values.base import Value
+from pidispatch.values.forge import FORGES, ForgeKind
 from pidispatch.values.job import FLOW_NAME
 from pidispatch.values.reference import image_reference
 
@@ -140,3 +142,95 @@ Turns = Annotated[
 ]
 Image = Annotated[str | None, BeforeValidator(_image), _TEXT]
 Off = Annotated[bool | None, BeforeValidator(off), WithJsonSchema({"const": False})]
+
+
+def _labels(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError("must be a list of labels")
+    return tuple(_text(one) for one in value)
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("must be a list with at least one word")
+    return tuple(_text(one) for one in value)
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("must be a whole number of 1 or more")
+    return value
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _replicas(value: object) -> int:
+    if isinstance(value, bool) or value not in (2, 3):
+        raise ValueError("must be 2 or 3")
+    return int(str(value))
+
+
+def _instructions(value: object) -> str:
+    text = _text(value)
+    if len(text) > _INSTRUCTIONS:
+        raise ValueError(f"must be at most {_INSTRUCTIONS:,} characters")
+    return text
+
+
+def _plain(value: object) -> str:
+    text = _text(value)
+    if text != text.strip():
+        raise ValueError("must not have blanks around it")
+    return text
+
+
+def _repository(value: object) -> str:
+    text = _plain(value)
+    if "/" in text:
+        raise ValueError("must be the repository's name alone, without a slash")
+    return text
+
+
+def _command(value: object) -> str:
+    text = _plain(value)
+    if text.startswith("/"):
+        raise ValueError("must be the command without its slash")
+    if _CONTROL.search(text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+_INSTRUCTIONS: Final = 2_000
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+_LIST: Final = {"type": "array", "items": {"type": "string", "pattern": r"\S"}}
+
+
+class Disarmed(Value):
+    """The mark of a rule that has fired; without a job it is one that a person wrote."""
+
+    at: Annotated[str, BeforeValidator(_text)]
+    job_id: Annotated[str | None, BeforeValidator(_text)] = None
+
+
+Labels = Annotated[tuple[str, ...], BeforeValidator(_labels), WithJsonSchema(_LIST)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema(_LIST | {"minItems": 1})]
+Number = Annotated[int | None, BeforeValidator(_number), _schema("integer", minimum=1)]
+Switch = Annotated[bool | None, BeforeValidator(_switch), _schema("boolean")]
+Replicas = Annotated[int | None, BeforeValidator(_replicas), WithJsonSchema({"enum": [2, 3]})]
+Instructions = Annotated[
+    str | None, BeforeValidator(_instructions), _schema("string", pattern=r"\S", maxLength=_INSTRUCTIONS)
+]
+SkillsDir = Annotated[str | None, BeforeValidator(_plain), _TEXT]
+Repository = Annotated[str | None, BeforeValidator(_repository), _schema("string", pattern=r"^[^/]*\S[^/]*$")]
+Command = Annotated[str | None, BeforeValidator(_command), _schema("string", pattern=r"^[^/\s]")]
+Tokens = Turns
+ForgeFlow = Annotated[
+    str | None,
+    BeforeValidator(_matching(FLOW_NAME, "must be lower-case letters, digits, '-' and '_', at most 64", 64)),
+    _schema("string", pattern=FLOW_NAME),
+]
+ForgeName = Annotated[ForgeKind, BeforeValidator(one_of(*FORGES)), WithJsonSchema({"enum": list(FORGES)})]

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from pidispatch.triggers.cron import Schedule
-from pidispatch.triggers.entry import CronTrigger, Missed, TriggersFile
+from pidispatch.triggers.entry import CronTrigger, Missed
 from pidispatch.values.epoch import to_ms
-from pidispatch.values.job import Job, Matched
+from pidispatch.values.job import LocalJob, Matched
 from pidispatch.values.limits import Limits
 
 
@@ -68,10 +68,10 @@ class Look:
     ahead: tuple[str, ...]
 
 
-def planned(file: TriggersFile, zone: tzinfo) -> tuple[Planned, ...]:
-    """The schedules of `file`, read in `zone`."""
+def planned(triggers: Iterable[CronTrigger], zone: tzinfo) -> tuple[Planned, ...]:
+    """The schedules among the entries of a file, read in `zone`."""
     return tuple(
-        Planned(one.on.id, Schedule.parse(one.on.pattern, zone), one.on.missed or Missed.SKIP) for one in file.triggers
+        Planned(one.on.id, Schedule.parse(one.on.pattern, zone), one.on.missed or Missed.SKIP) for one in triggers
     )
 
 
@@ -124,19 +124,20 @@ def next_due(schedules: Iterable[Planned], now: datetime) -> Occurrence | None:
     return min(coming, key=lambda each: each.at, default=None)
 
 
-def job_of(trigger: CronTrigger, index: int, job_id: str) -> Job:
+def job_of(trigger: CronTrigger, index: int, job_id: str) -> LocalJob:
     """The job that the file's entry `index` asks for. What it leaves out is filled in when the job is picked up."""
     run = trigger.run
-    return Job(
+    return LocalJob(
         id=job_id,
-        kind=run.kind,
         folder=Path(run.folder),
         task=run.task,
         flow=run.flow,
         provider=run.provider,
         model=run.model,
         max_turns=run.max_turns,
+        max_tokens=run.max_tokens,
         image=run.image,
+        breaker=trigger.on.id,
         trigger=Matched(id=trigger.on.id, index=index),
     )
 

@@ -74,6 +74,12 @@ class Limits(Value):
     lost_requeues: int = Field(default=2, ge=0)
     #: Milliseconds in which a second job with the same semantic key is not created.
     dedup_ms: int = Field(default=600_000, ge=1)
+    #: Deliveries of each forge that the log keeps.
+    deliveries: int = Field(default=1_000, ge=1)
+    #: Seconds for which the last run of a trigger counts that came to nothing; a yearly schedule has its turn.
+    trigger_runs_s: float = Field(default=400 * 86_400.0, gt=0)
+    #: Seconds without a delivery after which a source counts as silent.
+    source_silent_s: float = Field(default=7 * 86_400.0, gt=0)
     #: Seconds between two looks of a scheduler.
     schedule_every_s: float = Field(default=1.0, gt=0)
     #: Seconds for which an occurrence of a schedule is on time: looks of a scheduler are seconds apart, and only what

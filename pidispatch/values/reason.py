@@ -28,6 +28,16 @@ class Reason(StrEnum):
         "The folder is a git repository without a commit, so there is no state to come back to.",
         "Commit once in the folder: git add -A && git commit -m start",
     )
+    ONCE_ALREADY_SPENT = (
+        "once-already-spent",
+        "The rule fires once, and another job has spent it: that close has had its run.",
+        "Arm it again with: pi-dispatch triggers rearm INDEX",
+    )
+    NOT_SERVED = (
+        "not-served",
+        "This version runs no jobs of a forge as yet: it takes their events and records what would have run.",
+        "Install a version that runs them, and arm rules that fire once again: pi-dispatch triggers rearm INDEX",
+    )
     JOB_IMAGE_MISSING = (
         "job-image-missing",
         "The job image is not on this engine. Images are never pulled.",

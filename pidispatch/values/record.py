@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from pidispatch.values.base import Number, Value
 from pidispatch.values.change import Change
-from pidispatch.values.job import Job
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.outcome import Completed, InfraFailed, Outcome, recorded_outcome
 from pidispatch.values.reason import Reason
 from pidispatch.values.usage import Context, Telemetry, Usage
@@ -155,8 +155,9 @@ class RunRecord(Value):
         return cls(
             job_id=job.id,
             kind=job.kind.value,
-            target=job.target,
+            target=job.target_name,
             flow=job.flow,
+            command=job.command_name,
             started_at=result.started_at,
             ended_at=result.ended_at,
             outcome=recorded_outcome(outcome),
@@ -177,8 +178,10 @@ class RunRecord(Value):
             image_digest=result.image_digest,
             changed=result.change.changed if result.change else None,
             git_restored=len(result.restored) if result.spent else None,
-            trigger_index=job.trigger.index if job.trigger else None,
-            trigger_type=job.trigger.type if job.trigger else None,
+            replica=job.replica if isinstance(job, ForgeJob) else None,
+            replicas=job.replicas if isinstance(job, ForgeJob) else None,
+            trigger_index=job.matched.index if job.matched else None,
+            trigger_type=job.matched.type if job.matched else None,
             retry_of=job.retry_of,
         )
 

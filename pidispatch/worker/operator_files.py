@@ -78,7 +78,7 @@ def _served(text: str, path: Path, *, alone: bool) -> tuple[Placed, ...]:
 
     With several machines such a folder is another one's.
     """
-    entries = tuple(enumerate(parse_triggers(text, path).triggers))
+    entries = parse_triggers(text, path).schedules
     missing = [(index, one) for index, one in entries if not Path(one.run.folder).is_dir()]
     if missing and alone:
         refuse(

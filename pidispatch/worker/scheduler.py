@@ -13,7 +13,7 @@ from pidispatch.config.settings import Settings
 from pidispatch.jobs.route import route
 from pidispatch.jobs.rows import Ticket
 from pidispatch.jobs.store import JobStore
-from pidispatch.triggers.entry import CronTrigger, TriggersFile
+from pidispatch.triggers.entry import CronTrigger
 from pidispatch.triggers.occurrences import Occurrence, Planned, edited, job_of, look, planned
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import InfraError
@@ -60,8 +60,7 @@ class Scheduler:
         entries = self._entries()
         known = self._known
         if known is None or known.entries is not entries:
-            file = TriggersFile(triggers=tuple(one for _, one in entries))
-            known = _Known(entries, planned(file, self._zone))
+            known = _Known(entries, planned((one for _, one in entries), self._zone))
         fresh = edited(self._known.schedules, known.schedules) if self._known is not None else frozenset()
         ids = [one.id for one in known.schedules]
         if known is not self._known:
@@ -92,7 +91,7 @@ class Scheduler:
         index, trigger = placed
         job = job_of(trigger, index, occurrence.job_id)
         # Once: the next occurrence comes by itself.
-        submitted = self._store.submit(job, queue=route(job, self._settings), max_attempts=1)
+        submitted = self._store.submit(job, queue=route(job, self._settings), max_attempts=1, heed_pause=True)
         log().info("schedule_fired", scheduleId=occurrence.id, jobId=job.id, status=submitted.status)
         if submitted.ticket is not None:
             try:

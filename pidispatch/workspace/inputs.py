@@ -2,7 +2,7 @@
 
 import json
 
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 
 
 def local_prompt(task: str, flow: str | None = None) -> str:
@@ -19,7 +19,7 @@ def local_prompt(task: str, flow: str | None = None) -> str:
     )
 
 
-def local_event(job: Job, sha: str) -> str:
+def local_event(job: LocalJob, sha: str) -> str:
     """`event.json` of a job on a folder, which goes in by its last part only."""
     came: dict[str, object] = {"source": "manual"}
     if job.trigger is not None:

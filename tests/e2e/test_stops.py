@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from pidispatch.box.abort import Abort
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed
 from pidispatch.values.progress import Progress, Stopping
@@ -88,7 +88,7 @@ def test_whoever_waits_may_go_and_the_job_goes_on(
 
 def test_the_deadline_ends_the_run(stage: Stage, repository: Repository, engine: docker.DockerClient) -> None:
     told: list[Progress] = []
-    mine = Job(id="local-deadline", folder=repository.path, task="Go.", model="sleepy")
+    mine = LocalJob(id="local-deadline", folder=repository.path, task="Go.", model="sleepy")
 
     result = stage.attempt(engine, Limits(job_timeout_s=8))(mine, told.append, Abort())
 
@@ -105,7 +105,7 @@ def test_an_abort_before_the_container_spends_nothing(
 ) -> None:
     abort = Abort()
     abort.set(AbortReason.OPERATOR_CANCEL)
-    mine = Job(id="local-early", folder=repository.path, task="Go.", model="edit")
+    mine = LocalJob(id="local-early", folder=repository.path, task="Go.", model="edit")
 
     result = stage.attempt(engine, Limits())(mine, lambda _: None, abort)
 
@@ -119,7 +119,7 @@ def test_memory_that_runs_out_ends_the_tool_or_the_run_and_is_told(
     stage: Stage, repository: Repository, engine: docker.DockerClient
 ) -> None:
     """The kernel takes whatever is largest; whichever it takes, the run ends by itself and the spend is known."""
-    mine = Job(id="local-hungry", folder=repository.path, task="Go.", model="oom")
+    mine = LocalJob(id="local-hungry", folder=repository.path, task="Go.", model="oom")
     result = stage.attempt(engine, Limits(memory_mib=512))(mine, lambda _: None, Abort())
 
     assert isinstance(result, Result)

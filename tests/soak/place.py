@@ -22,7 +22,7 @@ from pidispatch.jobs.store import JobStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from tests.soak.engines import SoakEngine
 from tests.soak.limits import tenth
@@ -147,9 +147,9 @@ class Place:
                 publish(self.producer, submitted.ticket)
         return True
 
-    def _job(self, planned: PlannedJob) -> Job:
+    def _job(self, planned: PlannedJob) -> LocalJob:
         refused = planned.script is Script.REFUSED
-        return Job(
+        return LocalJob(
             id=planned.id,
             folder=self.dirty if refused else self.repository(planned.folder),
             task="Do as scripted.",

@@ -3,16 +3,16 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Outcome
 from pidispatch.values.record import Result, RunRecord
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def job_of(job_id: str, folder: Path = Path("/srv/site")) -> Job:
+def job_of(job_id: str, folder: Path = Path("/srv/site")) -> LocalJob:
     """A job on a folder that need not be there."""
-    return Job(id=job_id, folder=folder, task="a marked task", flow="tidy")
+    return LocalJob(id=job_id, folder=folder, task="a marked task", flow="tidy")
 
 
 def result_of(outcome: Outcome, *, spent: bool | None = True) -> Result:

@@ -27,7 +27,7 @@ from pidispatch.jobs.rows import Acquired, Deferred, JobState, Row
 from pidispatch.jobs.store import JobStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.names import JOB_PREFIX, LABEL_ATTEMPT
 from pidispatch.values.verdict import Why
@@ -274,9 +274,9 @@ class Post:
         """A fresh folder to work in."""
         return make_repository(self.folder / "repos" / (name or secrets.token_hex(4))).path
 
-    def job(self, model: str = "ok", folder: Path | None = None, **fields: Any) -> Job:
+    def job(self, model: str = "ok", folder: Path | None = None, **fields: Any) -> LocalJob:
         """A job that the stub image understands."""
-        return Job(
+        return LocalJob(
             id=fields.pop("id", f"local-{secrets.token_hex(8)}"),
             folder=folder or self.repository(),
             task="Do as scripted.",
@@ -285,7 +285,7 @@ class Post:
             **fields,
         )
 
-    def submit(self, job: Job, name: str = "w1", *, queue: str | None = None, announce: bool = True) -> str:
+    def submit(self, job: LocalJob, name: str = "w1", *, queue: str | None = None, announce: bool = True) -> str:
         """Hand in a job and publish its ticket; its id."""
         submitted = self.store.submit(job, queue=queue or route(job, self.settings(name)))
         assert submitted.ticket is not None, submitted
@@ -293,12 +293,12 @@ class Post:
             publish(self.producer(), submitted.ticket)
         return job.id
 
-    def submit_and_await(self, job: Job, name: str = "w1") -> str:
+    def submit_and_await(self, job: LocalJob, name: str = "w1") -> str:
         """Hand in a job and wait until it has ended; its id."""
         self.await_end(self.submit(job, name))
         return job.id
 
-    def hold(self, job: Job, seconds: float, name: str = "w1", *, queue: str | None = None) -> str:
+    def hold(self, job: LocalJob, seconds: float, name: str = "w1", *, queue: str | None = None) -> str:
         """Hand in a job that a gate put to sleep for `seconds`, as the worker does it; its id."""
         store = self.store
         self.submit(job, name, queue=queue, announce=False)

@@ -1,10 +1,10 @@
 """Rows of the job store as a test wants them, without a store."""
 
 from pidispatch.jobs.rows import JobState, Row
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 
 
-def row_of(job: Job, state: JobState = JobState.QUEUED, **update: object) -> Row:
+def row_of(job: LocalJob, state: JobState = JobState.QUEUED, **update: object) -> Row:
     """The row of `job`, in its first attempt of two, with the fields of `update`."""
     row = Row.model_validate(
         {

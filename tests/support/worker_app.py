@@ -25,7 +25,7 @@ from pidispatch.gates.host import HostSlots
 from pidispatch.jobs.calls import Calls
 from pidispatch.jobs.keys import CANCEL_REQUEST
 from pidispatch.runs.attempt import Attempt
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.worker.app import make_app
 from pidispatch.worker.consumer import FetchGate
@@ -140,7 +140,7 @@ def _break(what: str) -> None:
     where, method = {"gate": (HostSlots, "check"), "attempt": (Attempt, "__call__")}[what]
     call = getattr(where, method)
 
-    def broken(self: Any, job: Job, *arguments: Any) -> Any:
+    def broken(self: Any, job: LocalJob, *arguments: Any) -> Any:
         if job.model == "poison":
             raise ValueError("a mistake in the code")
         return call(self, job, *arguments)

@@ -15,7 +15,7 @@ from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.clock import SystemClock
 from pidispatch.values import names
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import JobKind
+from pidispatch.values.forge import JobKind
 from pidispatch.values.outcome import Refused
 from pidispatch.workspace.locks import engine_lock
 

@@ -9,6 +9,7 @@ from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.operator_file import parse_json, read_text, refuse
 from pidispatch.config.text import printable
 from pidispatch.gates.pause_windows import parse_pause_windows
+from pidispatch.triggers.entry import CronTrigger
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.errors import ConfigError
@@ -52,7 +53,8 @@ def triggers(scene: Scene) -> Iterator[Finding]:
     if path is None:
         return
     entries = parse_triggers(read_text(path), path).triggers
-    gone = [one.on.id for one in entries if not Path(one.run.folder).is_dir()]
+    schedules = [one for one in entries if isinstance(one, CronTrigger)]
+    gone = [one.on.id for one in schedules if not Path(one.run.folder).is_dir()]
     if gone:
         yield warned(
             f"{printable(str(path))}: the folders of {', '.join(map(printable, gone))} are not on this machine, so no "

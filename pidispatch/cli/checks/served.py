@@ -10,7 +10,7 @@ from pidispatch.cli.handing_in import missing_worker
 from pidispatch.jobs.route import route
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.jobs.setup import FORMAT
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.workspace.jobdir import read_deployment_id
 
@@ -55,7 +55,7 @@ def workers(scene: Scene) -> Iterator[Finding]:
     """Who takes the jobs that are handed in here."""
     alive = scene.workers()
     settings = scene.settings("PI_WORKER_NAME")
-    queue = route(Job(id="check", folder=Path("/"), task="none"), settings)
+    queue = route(LocalJob(id="check", folder=Path("/"), task="none"), settings)
     if (missing := missing_worker(alive, queue, Limits())) is not None:
         found, _, remedy = missing.partition(": ")
         yield warned(found, remedy)

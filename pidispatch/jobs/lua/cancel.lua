@@ -9,7 +9,7 @@ if state == 'queued' or state == 'deferred' then
   wake(id, found[2])
   redis.call('HINCRBY', row(id), 'gen', 1)
   keep_record(id, record, attempt)
-  end_job(id, 'cancelled', reason, cause)
+  end_job(id, 'cancelled', reason, cause, '')
   return {'cancelled', 1}
 end
 if state == 'active' then

@@ -1,5 +1,6 @@
--- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted, telling or '', charged)
-local id, owner, gen, record, reason, cause, final, never_started, telling, charged = unpack(ARGV, 2)
+-- fail(id, owner, gen, record, reason or '', cause or '', final, neverStarted, telling or '', charged,
+-- said)
+local id, owner, gen, record, reason, cause, final, never_started, telling, charged, said = unpack(ARGV, 2)
 local answer = refused(id, owner, gen)
 if answer then
   if answer ~= 'stale' then tell_waiting(id, telling) end
@@ -20,5 +21,5 @@ if again then
   set(id, 'attempt', int(attempt + 1))
   return put_to_sleep(id, bounds.retry * 2 ^ (attempt - 1), 'retry')
 end
-end_job(id, 'failed', reason, cause)
+end_job(id, 'failed', reason, cause, said)
 return {'won'}

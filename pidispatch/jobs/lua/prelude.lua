@@ -68,7 +68,41 @@ local function put_to_sleep(id, delay, why)
   return {'deferred', gen, due, int(delay)}
 end
 
+-- The last so many of a forge. `delivery` is JSON; what became of it stands beside it.
+local function log_delivery(forge, delivery, verdict, job)
+  redis.call('XADD', key('deliveries:' .. forge), 'MAXLEN', int(bounds.deliveries), '*',
+    'at', int(now), 'delivery', delivery, 'verdict', verdict, 'job', job)
+end
+
+-- A rule that fires once is spent by every record of a job of it, and by the first of all.
+local function spend_rule(id)
+  local rule = get(id, 'oneshot')[1]
+  if rule then redis.call('SET', key('oneshot:' .. rule), cjson.encode({at = int(now), jobId = id}), 'NX') end
+end
+
+-- Runs of one trigger that came to nothing, one after the other, pause it. `said` is 'bad', 'good', or '' for neither.
+local function judge_trigger(id, said, reason)
+  local found = get(id, 'breaker', 'label')
+  local breaker = found[1]
+  if not breaker or said == '' or bounds.breaker == 0 then return end
+  local runs = key('trigger:runs:' .. breaker)
+  if said == 'good' then
+    redis.call('DEL', runs)
+    return
+  end
+  local count = redis.call('INCR', runs)
+  redis.call('PEXPIRE', runs, int(bounds.runs))
+  if count < bounds.breaker then return end
+  local why = cjson.encode({at = int(now), runs = int(count), jobId = id, reason = reason, label = found[2]})
+  if redis.call('SET', key('trigger:paused:' .. breaker), why, 'NX') then
+    redis.call('SADD', key('triggers:paused'), breaker)
+    -- One worker tells of it, once.
+    redis.call('RPUSH', key('triggers:tripped'), breaker)
+  end
+end
+
 local function owe_record(id, attempt)
+  spend_rule(id)
   set(id, 'recorded', '0', 'recordAttempt', attempt)
   redis.call('ZADD', key('jobs:unrecorded'), int(now), id)
 end
@@ -99,8 +133,9 @@ local function tell_waiting(id, telling)
   if telling ~= '' then redis.call('SET', key('job:told:' .. id), telling, 'PX', int(bounds.told)) end
 end
 
--- The terminal state, once no index of a living job holds it any more.
-local function end_job(id, state, reason, cause)
+-- The terminal state, once no index of a living job holds it any more. `said`: what it says of its trigger.
+local function end_job(id, state, reason, cause, said)
+  judge_trigger(id, said, reason)
   set(id, 'state', state, 'finishedAt', int(now))
   if reason ~= '' then set(id, 'reason', reason) end
   if cause ~= '' then set(id, 'cause', cause) end
@@ -121,7 +156,7 @@ local function end_without_worker(id, state, reason)
   if found[3] then set(id, 'lostOwner', found[3]) end
   drop_lease(id)
   owe_record(id, found[2])
-  end_job(id, state, reason, '')
+  end_job(id, state, reason, '', state == 'failed' and 'bad' or '')
 end
 
 -- An active job whose worker is gone before it spent anything: queued again, unless that has happened too often.

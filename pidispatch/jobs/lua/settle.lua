@@ -1,5 +1,5 @@
--- settle(id, attempt, engine or '', spent, state, record or '', reason or '', cause or '')
-local id, attempt, engine, spent, state, record, reason, cause = unpack(ARGV, 2)
+-- settle(id, attempt, engine or '', spent, state, record or '', reason or '', cause or '', said)
+local id, attempt, engine, spent, state, record, reason, cause, said = unpack(ARGV, 2)
 local found = get(id, 'state', 'attempt', 'owner', 'spendFrom', 'reason', 'telemetry')
 if not found[1] then return {'unknown'} end
 if found[2] ~= attempt then return {'stale'} end
@@ -19,7 +19,7 @@ end
 if spent == '1' or (found[4] and record ~= '') then
   keep_record(id, record, attempt)
   drop_lease(id)
-  end_job(id, state, reason, cause)
+  end_job(id, state, reason, cause, said)
   return {'won'}
 end
 if lose_unspent(id) == 'queued' then return {'unspent', ticket(id)} end

@@ -11,7 +11,7 @@ from pidispatch.box.abort import Abort
 from pidispatch.runs.note import read_note
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed
 from pidispatch.values.progress import ContainerStarted, Progress
 from pidispatch.values.reason import AbortReason, Reason
@@ -37,7 +37,7 @@ def unheard(_: Progress) -> None:
 def test_the_word_comes_before_the_container_and_after_every_check(place: Workplace) -> None:
     job, seen, output = place.job(), list[object](), bytearray()
 
-    def spend(spent: Job, _: datetime) -> tuple[dict[str, int], None]:
+    def spend(spent: LocalJob, _: datetime) -> tuple[dict[str, int], None]:
         [job_dir] = place.job_dirs()
         note = read_note(job_dir / "attempt.json")
         assert note is not None
@@ -79,7 +79,7 @@ def test_what_the_word_meets_ends_the_attempt_before_it_spends(
 ) -> None:
     job, told = place.job(), list[Progress]()
 
-    def spend(_: Job, __: datetime) -> tuple[dict[str, int], None]:
+    def spend(_: LocalJob, __: datetime) -> tuple[dict[str, int], None]:
         raise fault
 
     result = place.attempt(spend=spend)(job, told.append, Abort())
@@ -125,9 +125,9 @@ def test_a_cancelled_run_keeps_its_reason(place: Workplace) -> None:
 
 
 def test_a_folder_that_another_program_works_in_is_come_back_to(place: Workplace) -> None:
-    spent: list[Job] = []
+    spent: list[LocalJob] = []
 
-    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
+    def spend(job: LocalJob, _: datetime) -> tuple[dict[str, int], None]:
         spent.append(job)
         return {}, None
 

@@ -12,7 +12,7 @@ from pidispatch.box.engine import Engine
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
 from pidispatch.runs.attempt import Attempt
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.record import Result
 from tests.image.assemble import ensure_probe
@@ -49,9 +49,9 @@ class Workplace:
         self.repository = make_repository(home / "site")
         self.finished: list[Result] = []
 
-    def job(self) -> Job:
+    def job(self) -> LocalJob:
         """A job of a fresh id in the one repository."""
-        return Job(id=f"local-{secrets.token_hex(8)}", folder=self.repository.path, task="x", allow_dirty=True)
+        return LocalJob(id=f"local-{secrets.token_hex(8)}", folder=self.repository.path, task="x", allow_dirty=True)
 
     def attempt(self, **seams: Any) -> Attempt:
         """What runs attempts here."""

@@ -12,7 +12,7 @@ from pidispatch.jobs.store import JobStore
 from pidispatch.runs.records import RecordStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Outcome
 from pidispatch.values.record import Result, RunRecord
@@ -50,9 +50,9 @@ class Bench:
         """The repository's path, as an argument."""
         return str(self.repository.path)
 
-    def submit(self, job_id: str = "local-1") -> Job:
+    def submit(self, job_id: str = "local-1") -> LocalJob:
         """A job in the store, without the verb."""
-        job = Job(id=job_id, folder=self.repository.path, task="a private task")
+        job = LocalJob(id=job_id, folder=self.repository.path, task="a private task")
         assert self.store.submit(job, queue="pi-jobs").status == "submitted"
         return job
 

@@ -21,7 +21,7 @@ from pidispatch.server.address import Address
 from pidispatch.server.client import check_server, connect
 from pidispatch.server.use import Server
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job, Matched
+from pidispatch.values.job import LocalJob, Matched
 from pidispatch.values.outcome import Completed, Refused
 from pidispatch.values.reason import Reason
 from tests.integration.cli.bench import WORKER, Bench
@@ -50,7 +50,7 @@ def test_a_job_is_handed_in_and_announced(bench: Bench) -> None:
     assert job_id.startswith("local-")
     row = bench.row(job_id)
     assert (row.state, row.queue, row.max_attempts) == (JobState.QUEUED, "pi-jobs", 2)
-    assert row.job == Job(id=job_id, folder=bench.repository.path, task=" the task\n")
+    assert row.job == LocalJob(id=job_id, folder=bench.repository.path, task=" the task\n")
     with bench.server.client() as client:
         [ticket] = [json.loads(one) for one in client.lrange("pi:pi-jobs", 0, -1)]
     assert (ticket["headers"]["id"], ticket["headers"]["task"], ticket["headers"]["gen"]) == (job_id, TASK, "0")
@@ -300,7 +300,7 @@ class TestLostAnswer:
         monkeypatch.setattr(Calls, "_script", asked)
         names = {"VALKEY_URL", "PI_STATE_DIR", "PI_LOGS_DIR", "PI_JOBS_DIR"}
         settings = Settings.model_validate({k: v for k, v in bench.program.environment().items() if k in names})
-        job = Job(id="local-1", folder=bench.repository.path, task="a private task")
+        job = LocalJob(id="local-1", folder=bench.repository.path, task="a private task")
         address = Address.parse(bench.server.url)
         client = connect(address)
         server = Server(address, client, check_server(client, address))

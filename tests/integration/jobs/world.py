@@ -10,7 +10,7 @@ import redis
 
 from pidispatch.jobs.rows import Acquired, JobState, Lease, Row, Ticket
 from pidispatch.jobs.store import JobStore
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import Reason
@@ -27,9 +27,9 @@ CANCELLED = Refused(reason=Reason.OPERATOR_CANCEL)
 TELEMETRY = Telemetry(turns=3, tokens={"total": Decimal(12)}, context=Context(tokens=12, window=1000))
 
 
-def job(job_id: str = "local-1") -> Job:
+def job(job_id: str = "local-1") -> LocalJob:
     """A job on a folder."""
-    return Job(id=job_id, folder=Path("/srv/site"), task="run the nightly tidy", flow="tidy")
+    return LocalJob(id=job_id, folder=Path("/srv/site"), task="run the nightly tidy", flow="tidy")
 
 
 def record(

@@ -9,7 +9,7 @@ from pidispatch.box.abort import Abort
 from pidispatch.jobs.rows import JobState
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.progress import TurnEnded
 from pidispatch.values.reason import AbortReason, Reason
@@ -123,7 +123,7 @@ def test_one_that_was_written_while_the_job_stood_at_the_gates_does_too(bench: B
     bench.submit()
     bench.never()
 
-    def check(_: Job) -> Verdict:
+    def check(_: LocalJob) -> Verdict:
         bench.records.write(record_of(JOB, Completed()))
         return Admit()
 
@@ -199,7 +199,7 @@ def test_whatever_is_raised_past_the_attempt_ends_the_job_and_is_never_run_again
 ) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         if spent:
             bench.cases.spend(job, NOW)
         raise error
@@ -222,7 +222,7 @@ def test_whatever_is_raised_past_the_attempt_ends_the_job_and_is_never_run_again
 def test_what_is_raised_after_the_end_was_stored_changes_nothing(bench: Bench) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.cases.finish(job, result_of(Completed()))
         raise KeyboardInterrupt
 
@@ -234,7 +234,7 @@ def test_what_is_raised_after_the_end_was_stored_changes_nothing(bench: Bench) -
 def test_an_operators_cancel_that_was_heard_is_how_the_job_ended(bench: Bench) -> None:
     bench.submit()
 
-    def act(job: Job, abort: Abort) -> Result:
+    def act(job: LocalJob, abort: Abort) -> Result:
         bench.cases.spend(job, NOW)
         bench.ask_to_cancel()
         bench.leases.watch()
@@ -255,7 +255,7 @@ def test_an_operators_cancel_that_was_heard_is_how_the_job_ended(bench: Bench) -
 def test_a_request_that_stands_at_a_failed_attempt_is_its_end(bench: Bench) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.cases.spend(job, NOW)
         bench.ask_to_cancel()
         bench.cases.finish(job, result_of(BROKEN))
@@ -281,7 +281,7 @@ def test_a_request_that_stands_when_the_job_is_put_to_sleep_is_its_end(bench: Be
 def test_the_end_of_a_job_whose_lease_another_has_is_dropped(bench: Bench, logs: Logs) -> None:
     bench.submit()
 
-    def act(job: Job, abort: Abort) -> Result:
+    def act(job: LocalJob, abort: Abort) -> Result:
         bench.take_away()
         with pytest.raises(LeaseLost):
             bench.cases.spend(job, NOW)
@@ -309,7 +309,7 @@ def test_an_attempt_that_ended_without_its_end_being_stored_is_dropped(bench: Be
 def test_what_the_server_has_lost_is_recorded_all_the_same(bench: Bench, logs: Logs) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.forget()
         # From here on the record file alone keeps it from being paid for again.
         bench.cases.spend(job, NOW)
@@ -326,7 +326,7 @@ def test_a_job_that_runs_here_already_is_not_run_beside_itself(bench: Bench) -> 
     bench.submit()
     inner: list[End] = []
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.forget()
         bench.submit()
         inner.append(bench.deliverer(JOB, 0).end)
@@ -347,7 +347,7 @@ def test_a_mistake_in_a_gate_is_a_failed_attempt(bench: Bench, logs: Logs) -> No
     bench.submit()
     bench.never()
 
-    def check(_: Job) -> Verdict:
+    def check(_: LocalJob) -> Verdict:
         raise KeyError("a marked text")
 
     bench.door.act = check
@@ -361,7 +361,7 @@ def test_a_deferral_that_cannot_be_stored_leaves_the_row_to_the_sweep(bench: Ben
     ticket = bench.submit()
     bench.never()
 
-    def check(_: Job) -> Verdict:
+    def check(_: LocalJob) -> Verdict:
         bench.server.stop()
         return LATER
 
@@ -379,7 +379,7 @@ def test_a_deferral_of_a_job_that_is_not_ours_any_more_is_dropped(lost: bool, be
     ticket = bench.submit()
     bench.never()
 
-    def check(_: Job) -> Verdict:
+    def check(_: LocalJob) -> Verdict:
         if lost:
             bench.forget()
         else:
@@ -395,7 +395,7 @@ def test_nothing_is_paid_for_that_could_not_be_noted(bench: Bench) -> None:
     ticket = bench.submit()
     causes: list[str | None] = []
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         with bench.away(), pytest.raises(InfraError) as caught:
             bench.cases.spend(job, NOW)
         causes.append(caught.value.cause)
@@ -415,7 +415,7 @@ def test_the_end_waits_for_a_store_that_is_away(bench: Bench, logs: Logs) -> Non
         until(lambda: len(named(logs, "end_untold")) > 1, "two tries")
         bench.server.start()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.server.stop()
         returning.start()
         bench.cases.finish(job, result_of(Completed()))
@@ -431,7 +431,7 @@ def test_the_end_waits_for_a_store_that_is_away(bench: Bench, logs: Logs) -> Non
 def test_a_worker_that_stops_while_no_server_answers_leaves_the_record(bench: Bench) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.stopping.set()
         with bench.away(), pytest.raises(InfraError):
             bench.cases.finish(job, result_of(Completed()))
@@ -465,7 +465,7 @@ def test_what_even_the_end_of_a_broken_attempt_could_not_store_frees_slot_and_fo
 def test_progress_of_a_running_job_is_told(bench: Bench) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         held = bench.leases.get(JOB)
         assert held is not None
         bench.leases.watch()
@@ -484,7 +484,7 @@ def test_jobs_in_one_folder_run_one_after_the_other(bench: Bench) -> None:
     bench.submit("local-2")
     inner: list[End] = []
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         inner.append(bench.deliver("local-2").end)
         bench.cases.finish(job, result_of(Completed()))
         return result_of(Completed())
@@ -499,7 +499,7 @@ def test_jobs_in_one_folder_run_one_after_the_other(bench: Bench) -> None:
 def test_the_place_of_a_record_is_kept_until_the_record_is_written(bench: Bench) -> None:
     bench.submit()
 
-    def act(job: Job, _: Abort) -> Result:
+    def act(job: LocalJob, _: Abort) -> Result:
         bench.records.reserve(job.id)
         result = result_of(Completed())
         bench.cases.finish(job, result)
@@ -515,7 +515,7 @@ def test_without_a_record_nothing_of_its_place_is_left(bench: Bench, breaks: boo
     """A deferral, and an end that this worker does not write because it lost the job."""
     bench.submit()
 
-    def act(job: Job, abort: Abort) -> Result | Defer:
+    def act(job: LocalJob, abort: Abort) -> Result | Defer:
         bench.records.reserve(job.id)
         assert len(os.listdir(bench.records.folder)) == 1
         if not breaks:

@@ -7,10 +7,10 @@ import pytest
 from pidispatch.cli.cancel import taken_back, unanswered
 from pidispatch.cli.main import _run
 from pidispatch.jobs.rows import JobState
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from tests.support.rows import row_of
 
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="x")
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from pidispatch.jobs.endings import Telling
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.cause import CAUSES
 from pidispatch.values.change import Change
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result, RunRecord
 from pidispatch.values.usage import Telemetry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="x")
 _BESIDE = {"change", "changeError", "diff", "outboxFiles", "restored", "kept", "guardError", "record"}
 
 

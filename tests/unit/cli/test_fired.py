@@ -11,7 +11,7 @@ from pidispatch.cli.fired import fired_job
 from pidispatch.config.settings import Settings
 from pidispatch.jobs.ids import local_id
 from pidispatch.values.errors import ConfigError
-from pidispatch.values.job import Job, Matched
+from pidispatch.values.job import LocalJob, Matched
 
 NOW = datetime(2026, 5, 4, 10, 30, 15, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def test_the_job_has_the_settings_of_its_entry(tmp_path: Path) -> None:
     own = entry("own", folder=str(tmp_path / "link"), provider="openai", model="m", maxTurns=3, image="other:1")
     settings = settings_with(tmp_path, entry("nightly"), own)
     folder = tmp_path / "site"
-    assert fired_job("own", settings, NOW, force=True) == Job(
+    assert fired_job("own", settings, NOW, force=True) == LocalJob(
         id=local_id(folder, "tidy", "tidy up", NOW, provider="openai", model="m"),
         folder=folder,
         task="tidy up",
@@ -45,6 +45,7 @@ def test_the_job_has_the_settings_of_its_entry(tmp_path: Path) -> None:
         model="m",
         max_turns=3,
         image="other:1",
+        breaker="own",
         trigger=Matched(id="own", index=1),
     )
     assert not fired_job("nightly", settings, NOW, force=False).allow_dirty

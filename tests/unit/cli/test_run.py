@@ -13,11 +13,11 @@ from pidispatch.config.settings import Settings
 from pidispatch.jobs.rows import Submitted, WorkerSeen
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from tests.support.repository import Repository, git, make_repository
 
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="x")
 
 
 @pytest.fixture

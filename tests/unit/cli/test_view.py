@@ -24,14 +24,14 @@ from pidispatch.cli.view import (
     show_result,
 )
 from pidispatch.values.change import Change, FileChange
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
 from pidispatch.values.usage import Telemetry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-JOB = Job(id="local-1", folder=Path("/srv/folder"), task="a private task")
+JOB = LocalJob(id="local-1", folder=Path("/srv/folder"), task="a private task")
 RECORD = Path("/logs/local-1.json")
 LAST = "record     /logs/local-1.json (pi-dispatch show local-1)"
 #: Text that a terminal, or a library that writes to one, might take for more than text.
@@ -50,7 +50,7 @@ def change(*files: FileChange, **update: object) -> Change:
     return same.model_copy(update=update)
 
 
-def shown(result: Result, job: Job = JOB, *, terminal: bool = False) -> str:
+def shown(result: Result, job: LocalJob = JOB, *, terminal: bool = False) -> str:
     stream = io.StringIO()
     show_result(
         Console(file=stream, force_terminal=terminal, color_system="standard" if terminal else None, width=40),
@@ -225,7 +225,7 @@ def test_nothing_of_a_runs_text_acts() -> None:
     name = FileChange(path=f"{NASTY}\nname", kind="added", added=1, removed=0)
     texts = (
         shown(result(Completed(), change=change(name), diff=f"+{NASTY}\n-\ttab\r"), JOB.model_copy()),
-        shown(result(Completed()), Job(id="j", folder=Path("/srv") / NASTY.replace("/", "-"), task="x")),
+        shown(result(Completed()), LocalJob(id="j", folder=Path("/srv") / NASTY.replace("/", "-"), task="x")),
         shown(result(Refused(reason=Reason.CONFIG_REFUSED, detail=NASTY, remedy=NASTY))),
         shown(result(InfraFailed(reason=Reason.INFRA), telemetry=Telemetry(message=f"{NASTY}\nsaid"))),
     )

@@ -12,7 +12,7 @@ from rich.console import Console
 from pidispatch.cli.view import Live
 from pidispatch.cli.wait import Narrator, instant, signalled
 from pidispatch.jobs.rows import JobState, Row
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result, RunRecord
@@ -21,7 +21,7 @@ from tests.support.rows import row_of
 
 #: 2026-01-01T00:00:05Z by the server's clock.
 DUE_MS = 1_767_225_605_000
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="x")
 OWNER = "build-1#engine#nonce"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pidispatch.cli.ended import Ended, as_document
 from pidispatch.cli.main import VERBS, cli
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.reason import Reason, RunnerReason
 from pidispatch.values.record import Result, RunRecord
 from tools import docs, docs_source
@@ -97,7 +97,7 @@ def test_every_reason_of_the_runner_is_explained() -> None:
 
 def test_every_key_of_the_record_is_explained_and_no_other() -> None:
     page = (ROOT / "docs/reference/record.md").read_text()
-    job = Job(id="local-0", folder=Path("/srv/site"), task="t")
+    job = LocalJob(id="local-0", folder=Path("/srv/site"), task="t")
     result = Result.begin(datetime(2030, 1, 1, tzinfo=UTC), "anthropic", "m")
     printed = set(as_document(Ended(RunRecord.of(job, result, "here"), result)))
     assert {str(field.alias) for field in RunRecord.model_fields.values()} <= printed

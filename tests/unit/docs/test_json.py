@@ -21,7 +21,7 @@ from pidispatch.config.settings import Settings
 from pidispatch.jobs.rows import Submitted
 from pidispatch.server.address import Address
 from pidispatch.values.errors import ConfigError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.record import RunRecord
 from tests.support.documented import DOCS, documented, keys
 from tests.support.facts import server_facts
@@ -29,7 +29,7 @@ from tests.support.facts import server_facts
 PAGE = "reference/json.md"
 FACTS = server_facts()
 REFUSED = RefusedEdit(at="2026-01-01T00:00:00Z", faults=("x",))
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="x")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="x")
 ADDRESS = Address.parse("redis://h:6379/0")
 DOCUMENTS: dict[str, Any] = {
     "## run, retry": submitted_document(Submitted(status="duplicate", job_id="local-1"), "local-1", "pi-jobs", "here"),

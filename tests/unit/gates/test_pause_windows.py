@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pidispatch.gates.pause_windows import KINDS, PauseWindow, parse_pause_windows, paused_until, scope_of
+from pidispatch.gates.pause_windows import KINDS, PauseWindow, parse_pause_windows, paused_until
 from pidispatch.values.errors import ConfigError
 from tests.unit.gates.job import job
 
@@ -138,7 +138,7 @@ def test_whose_jobs_it_is_for(scope: str, kind: str, own: str, covered: bool) ->
 
 
 def test_the_scope_of_a_local_job_is_its_folder() -> None:
-    assert scope_of(job(1, "/srv/site")) == "/srv/site"
+    assert job(1, "/srv/site").scope == "/srv/site"
 
 
 # -- when

@@ -9,7 +9,7 @@ import pytest
 
 from pidispatch.jobs.endings import Telling, cancelled_record
 from pidispatch.values.change import Change, FileChange
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason, RunnerReason
 from pidispatch.values.record import Result, RunRecord
@@ -17,7 +17,7 @@ from pidispatch.values.usage import Context, Telemetry, Usage, UsageRow
 from tests.support.rows import row_of
 
 NOW = datetime(2026, 1, 1, 12, 30, 0, 123456, tzinfo=UTC)
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="a private task", flow="tidy", provider="openai")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="a private task", flow="tidy", provider="openai")
 NUMBER = Decimal("0.00012345")
 
 

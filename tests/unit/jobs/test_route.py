@@ -6,9 +6,9 @@ import pytest
 
 from pidispatch.config.settings import load_settings
 from pidispatch.jobs.route import route
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="tidy up")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="tidy up")
 
 
 def test_one_machine_has_the_shared_queue(monkeypatch: pytest.MonkeyPatch) -> None:

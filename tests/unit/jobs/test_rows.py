@@ -10,13 +10,14 @@ import pytest
 from pidispatch.jobs.lost import parsed, record_of
 from pidispatch.jobs.rows import RETENTION, JobState, Lease, Row, RowUnreadable, Ticket, ending_state
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job, JobKind
+from pidispatch.values.forge import JobKind
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result, RunRecord
 from pidispatch.values.usage import Context, Telemetry
 
-JOB = Job(id="local-1", folder=Path("/srv/site"), task="a private task", flow="tidy", model="m")
+JOB = LocalJob(id="local-1", folder=Path("/srv/site"), task="a private task", flow="tidy", model="m")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
 

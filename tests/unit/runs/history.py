@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from pidispatch.values.base import Value
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Completed
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result, RunRecord, SessionUse
@@ -16,7 +16,7 @@ from pidispatch.values.usage import Context, Usage, UsageRow
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 M = TypeVar("M", bound=Value)
-JOB = Job(id="local-0123456789abcdef", folder=Path("/srv/site"), task="t")
+JOB = LocalJob(id="local-0123456789abcdef", folder=Path("/srv/site"), task="t")
 
 
 def record(job_id: str = JOB.id, **update: Any) -> RunRecord:

@@ -12,7 +12,7 @@ from pidispatch.runs.note import AttemptNote
 from pidispatch.runs.records import RecordStore
 from pidispatch.runs.site import Effective, Site
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.progress import Progress
 
@@ -26,7 +26,7 @@ class Place:
 
     def __init__(self, folder: Path, environ: dict[str, str] | None = None, **settings: str) -> None:
         self.told: list[Progress] = []
-        job = Job(id="local-1", folder=folder, task="x")
+        job = LocalJob(id="local-1", folder=folder, task="x")
         read = Settings.model_validate(settings)
         self.site = Site(
             job=job,
@@ -47,7 +47,7 @@ class Place:
 def note_of(folder: Path) -> AttemptNote:
     """The note of an attempt in `folder`."""
     return AttemptNote(
-        job=Job(id="local-9", folder=folder, task="x"),
+        job=LocalJob(id="local-9", folder=folder, task="x"),
         folder=folder,
         inode=folder.stat().st_ino,
         provider="anthropic",

@@ -16,7 +16,7 @@ from pidispatch.runs.classify import aborted
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.progress import CheckPassed, Progress, Stopping
@@ -36,7 +36,7 @@ def no_engine() -> Engine:
 def run(folder: Path, settings: Settings | None = None) -> tuple[Result, list[Progress]]:
     told: list[Progress] = []
     one = Attempt(settings or Settings(), no_engine, lambda *_: None, Limits(), SystemClock(), {})
-    result = one(Job(id="local-1", folder=folder, task="x"), told.append, Abort())
+    result = one(LocalJob(id="local-1", folder=folder, task="x"), told.append, Abort())
     assert isinstance(result, Result)
     return result, told
 
@@ -145,7 +145,7 @@ def test_the_result_is_kept_before_anything_is_cleaned_up(
 
     monkeypatch.setattr(attempt, "_ended", ended)
     one = Attempt(Settings(), no_engine, lambda *_: seen.append("kept"), Limits(), SystemClock(), {})
-    one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
+    one(LocalJob(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
     assert seen == ["kept", "cleaned up"]
 
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_kept_leaves_everything_for_the_next_start(
 
     monkeypatch.setattr(attempt, "_ended", ended)
     one = Attempt(Settings(), no_engine, full, Limits(), SystemClock(), {})
-    result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
+    result = one(LocalJob(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort())
     assert isinstance(result, Result)
     assert isinstance(result.outcome, Completed)
     assert sites[0].settled is settled
@@ -193,7 +193,7 @@ def test_nothing_is_kept_or_told_of_a_job_that_is_another_ones(
     monkeypatch.setattr(attempt, "_ended", ended)
     one = Attempt(Settings(), no_engine, finish, Limits(), SystemClock(), {})
     with capture_logs() as events:
-        result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort(), 2)
+        result = one(LocalJob(id="local-1", folder=repository.path, task="x"), lambda _: None, Abort(), 2)
     assert isinstance(result, Result)
     assert result.outcome == outcome
     assert [event["event"] for event in events] == ["attempt_lease_lost"]
@@ -201,38 +201,38 @@ def test_nothing_is_kept_or_told_of_a_job_that_is_another_ones(
 
 
 def test_a_job_that_a_stopping_worker_has_not_paid_for_comes_again(repository: Repository) -> None:
-    spent: list[Job] = []
+    spent: list[LocalJob] = []
     finished: list[Result] = []
     abort = Abort()
     abort.set(AbortReason.SHUTDOWN)
 
-    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
+    def spend(job: LocalJob, _: datetime) -> tuple[dict[str, int], None]:
         spent.append(job)
         return {}, None
 
     one = Attempt(
         Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spend
     )
-    result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
+    result = one(LocalJob(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
     assert result == Defer(why=Why.STOPPED, delay_ms=0)
     assert (spent, finished) == ([], [])
 
 
 @pytest.mark.parametrize("reason", sorted({*AbortReason} - {AbortReason.SHUTDOWN}))
 def test_a_job_that_is_ended_before_its_first_check_spends_nothing(repository: Repository, reason: AbortReason) -> None:
-    spent: list[Job] = []
+    spent: list[LocalJob] = []
     finished: list[Result] = []
     abort = Abort()
     abort.set(reason)
 
-    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
+    def spend(job: LocalJob, _: datetime) -> tuple[dict[str, int], None]:
         spent.append(job)
         return {}, None
 
     one = Attempt(
         Settings(), no_engine, lambda _, kept: finished.append(kept), Limits(), SystemClock(), {}, spend=spend
     )
-    result = one(Job(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
+    result = one(LocalJob(id="local-1", folder=repository.path, task="x"), lambda _: None, abort)
     assert isinstance(result, Result)
     assert result.outcome == aborted(reason)
     assert result.spent is False

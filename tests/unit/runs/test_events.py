@@ -9,12 +9,12 @@ from structlog.testing import capture_logs
 from pidispatch.config.settings import Settings
 from pidispatch.runs.events import tell_end, tell_exit, tell_lost
 from pidispatch.runs.site import Effective
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result, RunRecord
 
-JOB = Job(id="local-1", folder=Path("/home/alice/site"), task="a private task")
+JOB = LocalJob(id="local-1", folder=Path("/home/alice/site"), task="a private task")
 
 
 def told(outcome: Outcome, attempt: int = 1, **update: object) -> list[dict[str, object]]:

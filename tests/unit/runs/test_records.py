@@ -17,7 +17,7 @@ from pidispatch.runs.recordfile import MAX_RECORD_BYTES
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import Result, RunRecord
@@ -116,7 +116,7 @@ def test_the_last_record_of_a_job_stays(store: RecordStore) -> None:
     "ch3 E21", "a record names its folder's last part, neither account nor task; its file has no colon"
 )
 def test_a_record_holds_neither_account_nor_task_and_its_file_no_colon(store: RecordStore) -> None:
-    job = Job(id="local:7:x", folder=Path("/home/alice/site"), task="say xylophone")
+    job = LocalJob(id="local:7:x", folder=Path("/home/alice/site"), task="say xylophone")
     path = store.write(RunRecord.of(job, Result.begin(NOW, "anthropic", "m").ending(Completed()), "host-1"))
     text = path.read_text()
     assert json.loads(text)["target"] == "local:site"
@@ -165,7 +165,7 @@ def test_no_text_of_a_job_or_its_end_is_ever_recorded(data: st.DataObject) -> No
         "kept": hidden(),
         "guard_error": hidden(),
     }
-    job = Job(id="local-1", folder=Path("/", hidden(), hidden(), "site"), task=hidden())
+    job = LocalJob(id="local-1", folder=Path("/", hidden(), hidden(), "site"), task=hidden())
     result = Result.begin(NOW, "anthropic", "m").ending(data.draw(st.sampled_from(ends))).model_copy(update=told)
     assert "hidden" not in RunRecord.of(job, result, "host-1").model_dump_json()
 

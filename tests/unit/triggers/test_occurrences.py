@@ -10,7 +10,8 @@ from pidispatch.triggers.cron import Schedule
 from pidispatch.triggers.entry import Missed
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.triggers.occurrences import Occurrence, Passed, Planned, edited, job_of, look, next_due, planned
-from pidispatch.values.job import Job, JobKind, Matched
+from pidispatch.values.forge import JobKind
+from pidispatch.values.job import LocalJob, Matched
 from pidispatch.values.limits import Limits
 from tests.unit.triggers.entries import PATH, entry, text
 
@@ -118,9 +119,9 @@ def test_one_that_is_put_in_or_edited_begins_anew() -> None:
 
 def test_another_zone_is_another_schedule() -> None:
     file = parse_triggers(text(entry()), PATH)
-    assert edited(planned(file, UTC), planned(file, BERLIN)) == {"nightly"}
-    assert edited(planned(file, BERLIN), planned(file, ZoneInfo("Europe/Berlin"))) == set()
-    [one] = planned(file, BERLIN)
+    assert edited(planned(file.triggers, UTC), planned(file.triggers, BERLIN)) == {"nightly"}
+    assert edited(planned(file.triggers, BERLIN), planned(file.triggers, ZoneInfo("Europe/Berlin"))) == set()
+    [one] = planned(file.triggers, BERLIN)
     assert (one.schedule.next_after(at(0)), one.missed) == (at(1), Missed.SKIP)
 
 
@@ -134,7 +135,7 @@ def test_without_schedules_nothing_is_due() -> None:
 def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
     file = parse_triggers(text(entry({"missed": "once"}, {"provider": "openai", "model": "m", "maxTurns": 3})), PATH)
     job = job_of(file.triggers[0], 0, Occurrence("nightly", at(3)).job_id)
-    assert job == Job(
+    assert job == LocalJob(
         id="repeat:nightly:1777950000000",
         kind=JobKind.LOCAL,
         folder=Path("/srv/site"),

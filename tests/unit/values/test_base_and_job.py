@@ -13,7 +13,8 @@ from pidispatch.values import names
 from pidispatch.values.base import Number, Value
 from pidispatch.values.change import Change, FileChange
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
-from pidispatch.values.job import Job, JobKind
+from pidispatch.values.forge import JobKind
+from pidispatch.values.job import LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Refused
 from pidispatch.values.progress import CheckPassed, ContainerStarted, ProviderRetry, Stopping, TurnEnded
@@ -21,7 +22,7 @@ from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result
 from pidispatch.values.usage import Context, Telemetry
 
-JOB = Job(id="local-1", folder=Path("/srv/folder"), task="task")
+JOB = LocalJob(id="local-1", folder=Path("/srv/folder"), task="task")
 ONE_OF_EACH: list[Value] = [
     JOB,
     Limits(),
@@ -70,7 +71,7 @@ def test_a_job_is_checked() -> None:
     assert JOB.model_dump(by_alias=True)["maxTurns"] is None
     for wrong in ({"id": ""}, {"id": "x" * 201}, {"task": ""}, {"max_turns": 0}, {"max_tokens": 0}):
         with pytest.raises(ValidationError):
-            Job.model_validate({**JOB.model_dump(by_alias=False), **wrong})
+            LocalJob.model_validate({**JOB.model_dump(by_alias=False), **wrong})
 
 
 @pytest.mark.parametrize(
@@ -78,9 +79,9 @@ def test_a_job_is_checked() -> None:
     [("/home/someone/project", "local:project"), ("/", "local:"), ("/srv/caf\udce9", "local:caf?")],
 )
 def test_a_target_is_the_folders_last_part_and_always_utf8(folder: str, target: str) -> None:
-    job = Job(id="local-1", folder=Path(folder), task="task")
-    assert job.target == target
-    assert job.target.encode("utf-8")
+    job = LocalJob(id="local-1", folder=Path(folder), task="task")
+    assert job.target_name == target
+    assert job.target_name.encode("utf-8")
 
 
 def test_an_error_carries_its_cause_and_exit_code() -> None:

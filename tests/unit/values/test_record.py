@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pidispatch.values.change import Change, FileChange
-from pidispatch.values.job import Job
+from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused, recorded_outcome
 from pidispatch.values.reason import AbortReason, Reason, RunnerReason
 from pidispatch.values.record import Result, RunRecord
@@ -18,7 +18,7 @@ from pidispatch.values.usage import Context, Telemetry, Usage, UsageRow
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 END = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
-JOB = Job(
+JOB = LocalJob(
     id="local-0123456789abcdef", folder=Path("/home/someone/secret-place/project"), task="a private task", flow="tidy"
 )
 ROW = UsageRow(

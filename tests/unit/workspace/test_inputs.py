@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pidispatch.values.job import FLOW_NAME, Job, Matched
+from pidispatch.values.job import FLOW_NAME, LocalJob, Matched
 from pidispatch.workspace.inputs import local_event, local_prompt
 from pirunner.checks import Answers, check_flow
 from pirunner.environment import parse
@@ -56,7 +56,7 @@ def test_the_runner_insists_on_the_flow_that_the_prompt_calls(loaded: str) -> No
 
 
 def test_the_event_holds_the_folders_last_part_only() -> None:
-    job = Job(id="local-1", folder=Path("/home/someone/secret place/the folder"), task="a private task")
+    job = LocalJob(id="local-1", folder=Path("/home/someone/secret place/the folder"), task="a private task")
     text = local_event(job, "a" * 40)
     assert json.loads(text) == {"source": "manual", "folder": "the folder", "sha": "a" * 40}
     assert text.endswith("}\n")
@@ -66,7 +66,7 @@ def test_the_event_holds_the_folders_last_part_only() -> None:
 
 @given(st.text(st.characters(blacklist_characters="/\0"), min_size=1))
 def test_any_folder_name_gives_one_line_of_json(name: str) -> None:
-    job = Job(id="local-1", folder=Path("/x") / name, task="t")
+    job = LocalJob(id="local-1", folder=Path("/x") / name, task="t")
     text = local_event(job, "a" * 40)
     assert text.count("\n") == 1
     assert json.loads(text)["folder"] == job.folder.name
@@ -74,6 +74,6 @@ def test_any_folder_name_gives_one_line_of_json(name: str) -> None:
 
 def test_the_event_of_a_schedule_names_it() -> None:
     matched = Matched(id="nightly", index=3)
-    job = Job(id="repeat:nightly:1", folder=Path("/srv/site"), task="a private task", trigger=matched)
+    job = LocalJob(id="repeat:nightly:1", folder=Path("/srv/site"), task="a private task", trigger=matched)
     told = json.loads(local_event(job, "a" * 40))
     assert told == {"source": "cron", "trigger": {"id": "nightly"}, "folder": "site", "sha": "a" * 40}

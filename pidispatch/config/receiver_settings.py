@@ -1,0 +1,7 @@
+"""The settings of the receiver."""
+
+from pydantic_settings import BaseSettings
+
+
+class ReceiverSettings(BaseSettings):
+    """Part of `Settings`."""

@@ -1,0 +1,85 @@
+"""What the store remembers of triggers: those that are paused because their runs come to nothing, and those spent."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from pidispatch.jobs.calls import Calls
+from pidispatch.jobs.keys import ONESHOT, TRIGGER_PAUSED, TRIGGERS_PAUSED, TRIGGERS_TRIPPED
+from pidispatch.values.base import Value
+from pidispatch.values.epoch import from_ms
+
+#: Pauses that are told by one look.
+_MOST_TOLD: Final = 100
+
+
+class _Noted(Value):
+    """What a script wrote; one of a later version may write more."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    at_ms: int = Field(alias="at")
+
+    @property
+    def at(self) -> datetime:
+        """When, by the server's clock."""
+        return from_ms(self.at_ms)
+
+
+class TriggerPaused(_Noted):
+    """Why a trigger is paused."""
+
+    #: Runs that came to nothing, one after the other.
+    runs: int
+    #: The last of them, the reason of its end (empty where it only changed nothing), and what may be shown of it.
+    job_id: str
+    reason: str = ""
+    label: str = ""
+
+
+class Spent(_Noted):
+    """A rule that fires once has fired."""
+
+    #: The job that spent it.
+    job_id: str
+
+
+class Triggered(Calls):
+    """Pauses and marks, under the names that the triggers file gives its entries (docs/reference/keys.md)."""
+
+    def paused_triggers(self) -> dict[str, TriggerPaused]:
+        """Every paused trigger. Raises `InfraError`."""
+        names = sorted(str(one) for one in self._ask(lambda: self._client.smembers(self._key(TRIGGERS_PAUSED))))
+        if not names:
+            return {}
+        found = self._ask(lambda: self._client.mget([self._key(TRIGGER_PAUSED, one) for one in names]))
+        read = {one: _read(TriggerPaused, text) for one, text in zip(names, found, strict=True)}
+        return {one: paused for one, paused in read.items() if paused is not None}
+
+    def tripped(self) -> list[str]:
+        """Names of triggers that were paused since anybody asked; each is told to one who asks. Raises `InfraError`."""
+        told = self._ask(lambda: self._client.lpop(self._key(TRIGGERS_TRIPPED), _MOST_TOLD))
+        return [str(one) for one in told or ()]
+
+    def spent(self, oneshots: list[str]) -> Mapping[str, Spent]:
+        """Those of these rules that have fired, and with which job. Raises `InfraError`."""
+        if not oneshots:
+            return {}
+        found = self._ask(lambda: self._client.mget([self._key(ONESHOT, one) for one in oneshots]))
+        read = {one: _read(Spent, text) for one, text in zip(oneshots, found, strict=True)}
+        return {one: spent for one, spent in read.items() if spent is not None}
+
+    def rearm(self, *, oneshot: str = "", breaker: str = "") -> tuple[bool, bool]:
+        """Forget that a rule has fired, or that it is paused; whether each stood. Raises `InfraError`."""
+        spent, paused = self._script("rearm", oneshot, breaker)
+        return bool(spent), bool(paused)
+
+
+def _read(kind: type[Any], text: Any) -> Any:
+    try:
+        return None if text is None else kind.model_validate(json.loads(text))
+    except (ValueError, ValidationError):
+        return None
