@@ -144,6 +144,7 @@ def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
         provider="openai",
         model="m",
         max_turns=3,
+        breaker="nightly",
         trigger=Matched(id="nightly", index=0),
     )
 
