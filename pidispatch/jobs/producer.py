@@ -1,6 +1,7 @@
 """The Celery object of whoever submits, and the ticket it publishes: a job's id, its generation, a safe label."""
 
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 import kombu.exceptions
@@ -65,6 +66,7 @@ def own_queue(settings: Settings) -> str:
     return f"{SHARED_QUEUE}@{settings.worker_name}"
 
 
+@cache
 def queue(name: str) -> Any:
     """A `kombu.Queue` as a plain list of the server, which needs no binding to be declared."""
     return Queue(name, Exchange(""), routing_key=name)
@@ -80,6 +82,8 @@ def publish(app: Celery, ticket: Ticket, eta: datetime | None = None) -> None:
             queue=queue(ticket.queue),
             headers={GEN: str(ticket.gen)},
             eta=eta,
+            # A list of the server needs none.
+            declare=(),
             retry=True,
             retry_policy=_RETRIES,
             **safe_representation(ticket.job_id, ticket.label),

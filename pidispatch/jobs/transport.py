@@ -8,6 +8,7 @@ by threads, and takes a connection of the channel's pool for each command
 from typing import Any
 
 from kombu import Connection
+from kombu.connection import ConnectionPool, PooledConnection
 from kombu.transport import redis
 
 
@@ -49,8 +50,23 @@ def keeping(transport: Any) -> Any:
 
 
 class KeptConnection(Connection):
-    """A connection whose channels keep their clients."""
+    """A connection whose channels keep their clients, as do those of its pool."""
 
     def get_transport_cls(self) -> Any:
         """The transport, which makes a client once a channel."""
         return keeping(super().get_transport_cls())
+
+    def Pool(self, limit: int | None = None, **options: Any) -> ConnectionPool:  # noqa: N802 - the name is given
+        """A pool of connections of this kind; kombu's own makes them of another."""
+        return _KeptPool(self, limit, **options)
+
+
+class _KeptPooled(PooledConnection):
+    def get_transport_cls(self) -> Any:
+        return keeping(super().get_transport_cls())
+
+
+class _KeptPool(ConnectionPool):
+    def new(self) -> PooledConnection:
+        # As the base does it.
+        return _KeptPooled(self, **dict(self.connection._info(resolve=False)))

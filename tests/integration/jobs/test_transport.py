@@ -39,6 +39,15 @@ def test_a_channel_with_another_pool_has_another_client(connection: KeptConnecti
         assert second.ping()
 
 
+def test_the_connections_of_a_pool_keep_their_clients_too(connection: KeptConnection) -> None:
+    pool = connection.Pool(limit=1)
+    for _ in range(2):
+        with pool.acquire(block=True) as pooled:
+            channel: Any = pooled.default_channel
+            assert channel._create_client() is channel._create_client()
+    pool.force_close_all()
+
+
 def test_what_waits_for_tickets_has_a_client_of_its_own(connection: KeptConnection) -> None:
     channel: Any = connection.channel()
     assert channel.client is not channel._create_client()
