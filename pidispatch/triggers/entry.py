@@ -4,36 +4,41 @@ The words of each field are its documentation: docs/reference/triggers.md and tr
 from them, and a refusal quotes the first example as the remedy.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from pidispatch.triggers.kinds import (
-    Command,
-    Disarmed,
     Flow,
     Folder,
-    ForgeFlow,
-    ForgeName,
     Image,
-    Instructions,
-    Labels,
     Model,
-    Number,
     Off,
     Pattern,
     Provider,
-    Replicas,
-    Repository,
     ScheduleId,
-    SkillsDir,
-    Switch,
     Text,
     Tokens,
     Turns,
-    Words,
     one_of,
+)
+from pidispatch.triggers.rulekinds import (
+    OBJECT,
+    Command,
+    ForgeName,
+    Instructions,
+    JobName,
+    Labels,
+    Number,
+    OptionalFlow,
+    OptionalWords,
+    Replicas,
+    Repository,
+    SkillsDir,
+    Switch,
+    Words,
 )
 from pidispatch.values.base import Value
 from pidispatch.values.forge import JobKind
@@ -110,44 +115,73 @@ class LocalRun(Part):
     portfolio: Off = _field("Whether the job works on a portfolio. Not served as yet.", False, default=None)
 
 
-class ClosingOn(Part):
-    """What a rule says that is about closing one item."""
+def _labels(description: str, example: str) -> Any:
+    # An empty list asks for nothing, as one that was left out does.
+    return Field((), description=description, examples=[[example]], exclude_if=lambda labels: not labels)
 
-    number: Number = _field("The one item that it is about. Left out: all.", 40, default=None)
-    once: Switch = _field("Whether it fires once, and is marked then. Needs `number`.", True, default=None)
-    disarmed: Disarmed | None = _field(
-        "The mark of a rule that has fired, written by pi-dispatch: when, and with which job. Such an entry keeps its "
-        "place and matches nothing; pi-dispatch triggers rearm INDEX takes the mark out.",
-        {"at": "2026-01-31T12:00:00Z", "jobId": "gh-1"},
-        default=None,
-    )
+
+class Disarmed(Part):
+    """The mark of a rule that has fired; without a job it is one that a person wrote."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    at: Text = _field("When.", "2026-01-31T12:00:00Z")
+    job_id: JobName = _field("The job that it fired with.", "gh-1", default=None)
 
 
 class LabelOn(Part):
     """An issue that has, or gets, certain labels."""
 
     type: Literal["label"] = _field("What starts the job.", "label")
-    any: Labels = _field("At least one of these labels.", ["pi:fix"], default=())
-    all: Labels = _field("Every one of these labels.", ["approved"], default=())
-    none: Labels = _field("None of these labels.", ["wip"], default=())
+    any: Labels = _labels("At least one of these labels.", "pi:fix")
+    all: Labels = _labels("Every one of these labels.", "approved")
+    none: Labels = _labels("None of these labels.", "wip")
 
 
 class CommentOn(Part):
     """A comment that holds a phrase."""
 
     type: Literal["comment"] = _field("What starts the job.", "comment")
-    phrase: Text = _field("What the comment must hold, as it stands. A flow's name after it takes that flow.", "@pi")
+    phrase: Text = _field(
+        "What the comment must hold, letter by letter. The name of a flow after it, of any rule of the file, is taken "
+        "in the place of the rule's own.",
+        "@pi",
+    )
+
+
+class ClosingOn(Part):
+    """What happens to an issue or a pull request; of one that is closed also which, and whether once only."""
+
+    type: str
+    action: Words
+    number: Number = _field("The one that it is about, in a rule for closing. Left out: all.", 40, default=None)
+    once: Switch = _field(
+        "Whether a rule for closing fires once, and is spent then. `true` needs `number`.", True, default=None
+    )
+    disarmed: Annotated[Disarmed | None, OBJECT] = _field(
+        "The mark of a rule that has fired, written by pi-dispatch: when, and with which job. The entry keeps its "
+        "place and fires no more; `pi-dispatch triggers rearm INDEX` takes the mark out.",
+        {"at": "2026-01-31T12:00:00Z", "jobId": "gh-1"},
+        default=None,
+    )
 
 
 class PullRequestOn(ClosingOn):
     """Something that happens to a pull request."""
 
     type: Literal["pull_request"] = _field("What starts the job.", "pull_request")
-    action: Words = _field("What happened, in the forge's own words (docs/reference/forges.md).", ["opened"])
-    review_state: Words | None = _field("Only reviews with these verdicts.", ["changes_requested"], default=None)
-    any: Labels = _field("At least one of these labels.", ["pi:fix"], default=())
-    all: Labels = _field("Every one of these labels.", ["approved"], default=())
-    none: Labels = _field("None of these labels.", ["wip"], default=())
+    action: Words = _field(
+        "What happened, in the forge's own words. Its word for closing stands alone: that is a rule for closing.",
+        ["opened"],
+    )
+    review_state: OptionalWords = _field(
+        "Only reviews with these verdicts; beside the action `review_submitted`. Left out: all.",
+        ["changes_requested"],
+        default=None,
+    )
+    any: Labels = _labels("At least one of these labels.", "pi:fix")
+    all: Labels = _labels("Every one of these labels.", "approved")
+    none: Labels = _labels("None of these labels.", "wip")
 
 
 class IssueOn(ClosingOn):
@@ -157,13 +191,24 @@ class IssueOn(ClosingOn):
     action: Words = _field("The forge's word for closing.", ["closed"])
 
 
+#: What starts a job by an event, by its type.
+EVENT_PARTS: Final[Mapping[str, type[LabelOn | CommentOn | PullRequestOn | IssueOn]]] = {
+    "label": LabelOn,
+    "comment": CommentOn,
+    "pull_request": PullRequestOn,
+    "issue": IssueOn,
+}
+
+
 class ForgeRun(Part):
     """What is run: a job on a fresh clone of the event's repository."""
 
     kind: ForgeName = _field("The forge whose events fire it.", "github")
-    flow: ForgeFlow = _field("The skill of the repository to follow: `.pi/skills/NAME`.", "fix", default=None)
+    flow: OptionalFlow = _field(
+        "The skill of the repository to follow: `.pi/skills/NAME`. Either this or `command`.", "fix", default=None
+    )
     command: Command = _field(
-        "The command that is the whole prompt, without its slash, in the place of a flow.", "wf deploy", default=None
+        "The command that is the whole prompt, without its slash. Either this or `flow`.", "wf deploy", default=None
     )
     provider: Provider = _field("pi's name of the model provider. Left out: `PI_PROVIDER`.", "anthropic", default=None)
     model: Model = _field(
@@ -174,11 +219,18 @@ class ForgeRun(Part):
     image: Image = _field(
         "The image of the job; it must be on the engine. Left out: `PI_JOB_IMAGE`.", "pi-job:latest", default=None
     )
-    replicas: Replicas = _field("Jobs for one event, beside one another. Left out: one.", 2, default=None)
-    instructions: Instructions = _field("More words for the agent.", "Keep the style of the file.", default=None)
-    skills_dir: SkillsDir = _field("Folder of skills on the worker's machine.", "/srv/skills", default=None)
+    replicas: Replicas = _field(
+        "Jobs for one event, beside one another, each on a clone of its own. Left out: one.", 2, default=None
+    )
+    instructions: Instructions = _field(
+        "More words for the agent, at most 2,000 characters; not beside `command`.",
+        "Keep the style of the file.",
+        default=None,
+    )
+    skills_dir: SkillsDir = _field("A folder of further skills on the worker's machine.", "/srv/skills", default=None)
     repository: Repository = _field(
-        "The repository that a job of a work item clones; on Azure DevOps, where work items have none.",
+        "The repository that the job clones, by its name in the project: needed for `label` and `comment` of Azure "
+        "DevOps, whose work items are in none.",
         "widgets",
         default=None,
     )
@@ -196,7 +248,7 @@ class CronTrigger(Part):
 class ForgeTrigger(Part):
     """An entry: an event on a forge and the job it starts."""
 
-    on: Annotated[LabelOn | CommentOn | PullRequestOn | IssueOn, Field(discriminator="type")] = _field("When.")
+    on: LabelOn | CommentOn | PullRequestOn | IssueOn = Field(discriminator="type", description="When.")
     run: ForgeRun = _field("What.")
 
     @property

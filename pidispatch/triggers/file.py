@@ -3,17 +3,27 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from pidispatch.config.operator_file import parse_json, refuse
 from pidispatch.config.text import printable
-from pidispatch.triggers.entry import CronOn, CronTrigger, LocalRun, TriggersFile
+from pidispatch.triggers.entry import (
+    EVENT_PARTS,
+    CronOn,
+    CronTrigger,
+    ForgeRun,
+    ForgeTrigger,
+    LocalRun,
+    Part,
+    TriggersFile,
+)
 from pidispatch.triggers.kinds import ID_CHARS
-from pidispatch.triggers.refused import Wrong, parts, refusals
+from pidispatch.triggers.refused import TAKE_OUT, Given, Wrong, of_a_schedule, of_its_kind, parts
+from pidispatch.triggers.refusedrules import of_a_rule
 from pidispatch.triggers.text import broken_places
+from pidispatch.triggers.vocabulary import examples_of, of_the_forge, second_comment_rules
 
 _SHAPE: Final = 'Write {"triggers": [...]}, with one object for each trigger'
 
@@ -28,10 +38,12 @@ def parse_triggers(text: str, path: Path) -> TriggersFile:
     entries = _entries(text, path)
     read = [_read(entry) for entry in entries]
     wrong = [_told(_name(at, entries[at]), one) for at, one in enumerate(read) if isinstance(one, Wrong)]
-    triggers = [(at, one) for at, one in enumerate(read) if isinstance(one, CronTrigger)]
-    if faults := [*wrong, *_doubles(triggers)]:
+    rules = [(at, one) for at, one in enumerate(read) if isinstance(one, ForgeTrigger)]
+    wrong += [_told(_name(at, entries[at]), one) for at, one in second_comment_rules(rules)]
+    schedules = [(at, one) for at, one in enumerate(read) if isinstance(one, CronTrigger)]
+    if faults := [*wrong, *_doubles(schedules)]:
         refuse(path, faults)
-    return TriggersFile(triggers=tuple(one for _, one in triggers))
+    return TriggersFile(triggers=tuple(one for one in read if not isinstance(one, Wrong)))
 
 
 def _entries(text: str, path: Path) -> list[object]:
@@ -48,32 +60,63 @@ def _entries(text: str, path: Path) -> list[object]:
     return entries
 
 
-def _read(entry: object) -> CronTrigger | Wrong:
+def _read(entry: object) -> CronTrigger | ForgeTrigger | Wrong:
     """An entry, or the first thing that is wrong with it."""
     found = parts(entry)
     if isinstance(found, Wrong):
         return found
     on, run = found
-    wrong = next(refusals(on, run), None)
-    if wrong is not None:
+    trigger = on.get("type")
+    if (wrong := next(of_its_kind(trigger, run.get("kind")), None)) is not None:
         return wrong
+    if trigger == "cron":
+        wrong = next(of_a_schedule(on, run), None)
+        return wrong or _schedule(on, run)
+    wrong = next(of_a_rule(on, run), None)
+    return wrong or _rule(on, run)
+
+
+def _schedule(on: Given, run: Given) -> CronTrigger | Wrong:
+    when = _part("on", CronOn, on, {})
+    what = _part("run", LocalRun, run, {})
+    if isinstance(when, Wrong):
+        return when
+    return what if isinstance(what, Wrong) else CronTrigger(on=when, run=what)
+
+
+def _rule(on: Given, run: Given) -> ForgeTrigger | Wrong:
+    kind, trigger = str(run["kind"]), str(on["type"])
+    when = _part("on", EVENT_PARTS[trigger], on, examples_of(kind, trigger))
+    what = _part("run", ForgeRun, run, {})
+    if isinstance(when, Wrong):
+        return when
+    if isinstance(what, Wrong):
+        return what
+    rule = ForgeTrigger(on=when, run=what)
+    return next(of_the_forge(rule), None) or rule
+
+
+P = TypeVar("P", bound=Part)
+
+
+def _part(name: str, model: type[P], given: Given, examples: Mapping[str, object]) -> P | Wrong:
+    """A part of an entry as `model`; `examples` stand in the place of the model's own."""
     try:
-        return CronTrigger.model_validate({"on": on, "run": run})
+        return model.model_validate(given)
     except ValidationError as error:
-        return _explained(error)
+        return _explained(name, model, error, examples)
 
 
-def _explained(error: ValidationError) -> Wrong:
+def _explained(part: str, model: type[Part], error: ValidationError, examples: Mapping[str, object]) -> Wrong:
     fault = error.errors()[0]
-    part, name = map(str, fault["loc"][:2])
+    first, *rest = map(str, fault["loc"])
+    place = ".".join((part, first, *rest))
+    if fault["type"] == "extra_forbidden":
+        return Wrong(place, "is no field of it", TAKE_OUT)
     reason = "is missing" if fault["type"] == "missing" else str(fault["ctx"]["error"])
-    [field] = [field for field in _fields(part) if field.alias == name]
-    [example, *_] = field.examples or [""]
-    return Wrong(f"{part}.{name}", reason, f'Write for example: "{name}": {json.dumps(example)}')
-
-
-def _fields(part: str) -> Sequence[FieldInfo]:
-    return list((CronOn if part == "on" else LocalRun).model_fields.values())
+    [field] = [field for field in model.model_fields.values() if field.alias == first]
+    example = examples.get(first, (field.examples or [""])[0])
+    return Wrong(place, reason, f'Write for example: "{first}": {json.dumps(example)}')
 
 
 def _name(at: int, entry: object) -> str:

@@ -12,15 +12,12 @@ from pidispatch.triggers.entry import CommentOn, IssueOn, LabelOn, PullRequestOn
 from pidispatch.triggers.rules import Rule, Rules
 from pidispatch.values.event import Authority, Drop, Event, Identity, Occasion
 from pidispatch.values.forge import FORGES
+from pidispatch.values.forge import REVIEW_ACTION as REVIEW_ACTION
 from pidispatch.values.job import Matched
 
 #: Whose word counts, as GitHub says it.
 #: https://docs.github.com/en/graphql/reference/enums#commentauthorassociation
 ALLOWED: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-#: The word that rules have for a review, where the forge itself says `submitted`.
-REVIEW_ACTION: Final = "review_submitted"
-#: Words of GitHub's for what happens to a pull request by itself; a label is put on by somebody whose word counts.
-_LABELED: Final = "labeled"
 
 
 class Fired(NamedTuple):
@@ -131,15 +128,17 @@ def _before_rules(occasion: Occasion, event: Event) -> Drop | None:
     if event.target is None:
         pull = occasion in (Occasion.PULL_REQUEST, Occasion.REVIEW) or event.event.startswith(("pull_", "merge_"))
         return Drop.MISSING_PULL_REQUEST if pull else Drop.MISSING_ISSUE_NUMBER
-    if event.repo is None:
+    row = FORGES[event.forge]
+    if event.repo is None and not row.names_repository:
         return Drop.MISSING_REPOSITORY
-    allowed = event.association in ALLOWED or not FORGES[event.forge].says_association
+    allowed = event.association in ALLOWED or not row.says_association
     if occasion is Occasion.LABEL:
         return None if event.labels_added else Drop.NO_LABEL_CHANGE
     if occasion is Occasion.COMMENT:
         return None if allowed else Drop.AUTHOR_NOT_ALLOWED
     if occasion is Occasion.PULL_REQUEST:
-        return None if allowed or event.action == _LABELED else Drop.PR_AUTHOR_NOT_ALLOWED
+        # A label is put on by somebody whose word counts, whoever opened it.
+        return None if allowed or event.action == row.pull_label_action else Drop.PR_AUTHOR_NOT_ALLOWED
     if occasion is Occasion.REVIEW and not allowed:
         return Drop.REVIEW_AUTHOR_NOT_ALLOWED
     review = event.review
@@ -148,8 +147,22 @@ def _before_rules(occasion: Occasion, event: Event) -> Drop | None:
     return None
 
 
+def repository_of(rule: Rule, event: Event) -> str | None:
+    """The repository of the job, as its forge calls it: the event's own, else the one that the rule names."""
+    if event.repo is None and event.project is not None and rule.run.repository is not None:
+        return f"{event.project}/{rule.run.repository}"
+    return event.repo
+
+
 def takes(rule: Rule, event: Event, occasion: Occasion) -> Matched | Drop:
     """Whether a rule takes an event on an occasion that it can fire on: what it matched, or why it does not."""
+    found = _takes(rule, event, occasion)
+    if not isinstance(found, Drop) and repository_of(rule, event) is None:
+        return Drop.NO_REPOSITORY
+    return found
+
+
+def _takes(rule: Rule, event: Event, occasion: Occasion) -> Matched | Drop:
     on = rule.on
     if occasion is Occasion.CLOSE:
         return _closing(rule, event)
@@ -158,12 +171,9 @@ def takes(rule: Rule, event: Event, occasion: Occasion) -> Matched | Drop:
             return Drop.NO_ALLOWLISTED_LABEL
         return Matched(index=rule.index, type="label", label=_label(on, event.labels))
     if isinstance(on, CommentOn):
-        body = event.comment.body if event.comment is not None else ""
-        return (
-            Matched(index=rule.index, type="comment", phrase=on.phrase)
-            if on.phrase in body
-            else (Drop.NO_TRIGGER_PHRASE)
-        )
+        if event.comment is None or on.phrase not in event.comment.body:
+            return Drop.NO_TRIGGER_PHRASE
+        return Matched(index=rule.index, type="comment", phrase=on.phrase)
     assert isinstance(on, PullRequestOn), "rules for closing have been looked at"
     return _pull(rule, on, event, occasion)
 

@@ -1,5 +1,6 @@
 """The rules of a triggers file as events are held against them: by forge and occasion, spent ones left out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +34,7 @@ class Rule:
         """Whether it is about closing."""
         if isinstance(self.on, IssueOn):
             return True
-        return isinstance(self.on, PullRequestOn) and self.on.action == (FORGES[self.run.kind].close_word,)
+        return isinstance(self.on, PullRequestOn) and set(self.on.action) == {FORGES[self.run.kind].close_word}
 
     @property
     def occasions(self) -> frozenset[Occasion]:
@@ -60,11 +61,10 @@ class Rules:
             for index, one in file.forge_rules
             if one.mark is None
         ]
-        self._rules: dict[tuple[ForgeKind, Occasion], tuple[Rule, ...]] = {}
+        self._rules: dict[tuple[ForgeKind, Occasion], list[Rule]] = {}
         for rule in rules:
             for occasion in rule.occasions:
-                key = (rule.run.kind, occasion)
-                self._rules[key] = (*self._rules.get(key, ()), rule)
+                self._rules.setdefault((rule.run.kind, occasion), []).append(rule)
         #: All of them, in the order of the file.
         self.all: tuple[Rule, ...] = tuple(rules)
         #: Every flow that a comment may name, of whatever forge.
@@ -73,7 +73,7 @@ class Rules:
     def __len__(self) -> int:
         return len(self.all)
 
-    def of(self, forge: ForgeKind, occasion: Occasion) -> tuple[Rule, ...]:
+    def of(self, forge: ForgeKind, occasion: Occasion) -> Sequence[Rule]:
         """Those of a forge that an occasion can fire, in the order of the file."""
         return self._rules.get((forge, occasion), ())
 

@@ -111,6 +111,8 @@ class Event(Value):
     association: str | None = None
     #: `owner/name`; `None` where there is none that can be named.
     repo: str | None = None
+    #: What a repository that a rule names is in, where the event is of none.
+    project: str | None = None
     #: The forge's own id of it, where asking needs one.
     repo_id: int | str | None = None
     #: `None` where the event has none.

@@ -21,6 +21,8 @@ class JobKind(StrEnum):
 
 #: Kinds of jobs that an event on a forge starts.
 ForgeKind = Literal[JobKind.GITHUB, JobKind.GITLAB, JobKind.FORGEJO, JobKind.AZURE]
+#: The word that rules have for a review, where the forge itself says `submitted`.
+REVIEW_ACTION: Final = "review_submitted"
 #: What the number of an issue is set off with; also that of a pull request, where the table says nothing else.
 _SEPARATOR: Final = "#"
 
@@ -50,6 +52,10 @@ class ForgeRow(NamedTuple):
     says_association: bool
     #: Whether rules are held against the labels that an event added, and not against all of the item.
     added_labels: bool
+    #: Whether an event of a pull request tells of labels.
+    pull_labels: bool
+    #: Whether its issues are in no repository, so that a rule about them names one.
+    names_repository: bool
 
 
 FORGES: Final[dict[JobKind, ForgeRow]] = {
@@ -63,11 +69,13 @@ FORGES: Final[dict[JobKind, ForgeRow]] = {
             pull_separator=_SEPARATOR,
             token_variables=("GITHUB_TOKEN", "GH_TOKEN"),
             host_variable=None,
-            pull_actions=("labeled", "opened", "synchronize", "reopened", "review_submitted", "closed"),
+            pull_actions=("labeled", "opened", "synchronize", "reopened", REVIEW_ACTION, "closed"),
             pull_label_action="labeled",
             close_word="closed",
             says_association=True,
             added_labels=False,
+            pull_labels=True,
+            names_repository=False,
         ),
         ForgeRow(
             kind=JobKind.GITLAB,
@@ -82,6 +90,8 @@ FORGES: Final[dict[JobKind, ForgeRow]] = {
             close_word="close",
             says_association=False,
             added_labels=True,
+            pull_labels=True,
+            names_repository=False,
         ),
         ForgeRow(
             kind=JobKind.FORGEJO,
@@ -96,6 +106,8 @@ FORGES: Final[dict[JobKind, ForgeRow]] = {
             close_word="closed",
             says_association=False,
             added_labels=False,
+            pull_labels=True,
+            names_repository=False,
         ),
         ForgeRow(
             kind=JobKind.AZURE,
@@ -110,6 +122,8 @@ FORGES: Final[dict[JobKind, ForgeRow]] = {
             close_word=None,
             says_association=False,
             added_labels=True,
+            pull_labels=False,
+            names_repository=True,
         ),
     )
 }

@@ -2,18 +2,18 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from pidispatch.triggers.cron import Schedule
-from pidispatch.triggers.entry import Missed
-from pidispatch.triggers.file import parse_triggers
+from pidispatch.triggers.entry import CronTrigger, Missed
 from pidispatch.triggers.occurrences import Occurrence, Passed, Planned, edited, job_of, look, next_due, planned
 from pidispatch.values.forge import JobKind
 from pidispatch.values.job import LocalJob, Matched
 from pidispatch.values.limits import Limits
-from tests.unit.triggers.entries import PATH, entry, text
+from tests.unit.triggers.entries import entry, parsed
 
 LIMITS = Limits()
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -117,11 +117,16 @@ def test_one_that_is_put_in_or_edited_begins_anew() -> None:
     assert look(after, {"other": at(3)}, at(2, 45), LIMITS, fresh=fresh).last["other"] == at(3)
 
 
+def schedule_of(written: dict[str, Any]) -> CronTrigger:
+    [(_, found)] = parsed(written).schedules
+    return found
+
+
 def test_another_zone_is_another_schedule() -> None:
-    file = parse_triggers(text(entry()), PATH)
-    assert edited(planned(file.triggers, UTC), planned(file.triggers, BERLIN)) == {"nightly"}
-    assert edited(planned(file.triggers, BERLIN), planned(file.triggers, ZoneInfo("Europe/Berlin"))) == set()
-    [one] = planned(file.triggers, BERLIN)
+    schedules = [schedule_of(entry())]
+    assert edited(planned(schedules, UTC), planned(schedules, BERLIN)) == {"nightly"}
+    assert edited(planned(schedules, BERLIN), planned(schedules, ZoneInfo("Europe/Berlin"))) == set()
+    [one] = planned(schedules, BERLIN)
     assert (one.schedule.next_after(at(0)), one.missed) == (at(1), Missed.SKIP)
 
 
@@ -133,8 +138,8 @@ def test_without_schedules_nothing_is_due() -> None:
 
 @pytest.mark.example("ch1 E11", "The occurrence of a schedule has the id that its id and its instant make.")
 def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
-    file = parse_triggers(text(entry({"missed": "once"}, {"provider": "openai", "model": "m", "maxTurns": 3})), PATH)
-    job = job_of(file.triggers[0], 0, Occurrence("nightly", at(3)).job_id)
+    run = {"provider": "openai", "model": "m", "maxTurns": 3, "maxTokens": 9_000}
+    job = job_of(schedule_of(entry({"missed": "once"}, run)), 0, Occurrence("nightly", at(3)).job_id)
     assert job == LocalJob(
         id="repeat:nightly:1777950000000",
         kind=JobKind.LOCAL,
@@ -144,6 +149,7 @@ def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
         provider="openai",
         model="m",
         max_turns=3,
+        max_tokens=9_000,
         breaker="nightly",
         trigger=Matched(id="nightly", index=0),
     )
@@ -151,7 +157,7 @@ def test_an_occurrence_is_a_job_with_an_id_of_its_own() -> None:
 
 def test_a_schedule_of_the_longest_name_is_a_job_too() -> None:
     name = "a" * 128
-    file = parse_triggers(text(entry({"id": name}, {"image": "pi-job:latest"})), PATH)
-    job = job_of(file.triggers[0], 0, Occurrence(name, datetime(9999, 12, 31, tzinfo=UTC)).job_id)
+    schedule = schedule_of(entry({"id": name}, {"image": "pi-job:latest"}))
+    job = job_of(schedule, 0, Occurrence(name, datetime(9999, 12, 31, tzinfo=UTC)).job_id)
     assert job.id.startswith(f"repeat:{name}:")
     assert (job.image, job.provider, job.allow_dirty) == ("pi-job:latest", None, False)
