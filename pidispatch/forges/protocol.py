@@ -6,16 +6,19 @@ It fits all four of them, each of which needs something that the others do not:
   Azure DevOps sends a credential and signs nothing. So `Wire` is asked twice: for the headers, before the body is read,
   and for headers, body and the time together.
 * The id of a delivery stands in a header, on Azure DevOps in the body. So `Wire.delivery` may not know it, and
-  `Wire.event` may find that there is none.
+  `ForgeModule.event` may find that there is none.
 * GitHub says in the payload whose word counts (`ForgeRow.says_association`) and is asked about who closed only; the
   others are asked about everybody: GitLab by two numbers, Forgejo by a name, Azure DevOps by a descriptor that is
   looked up first, of a GUID or an address. So `Account.authority` is given the whole event, and its answer has three
   values.
 * An account is known by a number, on Azure DevOps by a GUID and an address (`Identity`).
+* GitHub's credential can be another program's login. Programs are run by a room above this one (`workspace.process`),
+  so whoever makes an account hands that in (`Programs`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from pidispatch.config.settings import Settings
@@ -35,6 +38,8 @@ class Answer(NamedTuple):
 
     authority: Authority
     reason: str | None = None
+    #: Where the forge will not be asked more for now: until when.
+    resets: datetime | None = None
 
 
 class Wire(Protocol):
@@ -58,8 +63,36 @@ class Wire(Protocol):
 Project = Callable[[Mapping[str, str], Any], Event | Unverified]
 
 
+class Ended(Protocol):
+    """A program that ended."""
+
+    @property
+    def code(self) -> int:
+        """Its exit code."""
+        ...
+
+    @property
+    def output(self) -> bytes:
+        """What it wrote to its standard output."""
+        ...
+
+
+class Programs(Protocol):
+    """How programs of this machine are run; the module `workspace.process` is one."""
+
+    def program(self, name: str) -> str:
+        """The absolute path of a program. Raises `InfraError` where there is none."""
+        ...
+
+    def run_program(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, timeout_s: float, max_bytes: int
+    ) -> Ended:
+        """Run it to its end. Raises `InfraError`."""
+        ...
+
+
 class Account(Protocol):
-    """This deployment's account at the forge."""
+    """This deployment's account at the forge. Several threads may ask at once."""
 
     def identity(self) -> Identity:
         """Who it is. Raises `ConfigError` where that can never be known, `InfraError` where it may be later."""
@@ -89,6 +122,6 @@ class ForgeModule(Protocol):
         """What verifies its requests. Raises `ConfigError` where a secret is missing."""
         ...
 
-    def account(self, settings: Settings, environ: Mapping[str, str]) -> Account:
-        """The account. Raises `ConfigError` for settings that cannot work; asks nobody."""
+    def account(self, settings: Settings, environ: Mapping[str, str], programs: Programs) -> Account:
+        """The account. Raises `ConfigError` for settings that cannot work; asks nobody and runs nothing."""
         ...
