@@ -8,7 +8,7 @@ from pydantic_settings import BaseSettings
 
 from pidispatch.config.field import setting
 from pidispatch.config.host import host_name
-from pidispatch.config.kinds import PlainText, PositiveInt
+from pidispatch.config.kinds import NonNegativeInt, PlainText, PositiveInt
 
 _PASSWORD = re.compile(r"[A-Za-z0-9_-]{16,}")
 _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{0,63}:")
@@ -52,6 +52,15 @@ class QueueSettings(BaseSettings):
         unit="jobs",
         bound="1 or more",
         remedy="PI_CONCURRENCY=3",
+    )
+    breaker_runs: NonNegativeInt = setting(
+        5,
+        "PI_BREAKER_RUNS",
+        "So many runs of one trigger, one after the other, that fail, are refused or change nothing pause it, until "
+        "`pi-dispatch triggers resume`. 0: no trigger is paused.",
+        unit="runs",
+        bound="0 or more",
+        remedy="PI_BREAKER_RUNS=5",
     )
     worker_name: str = setting(
         host_name,

@@ -7,7 +7,7 @@ from pydantic import ConfigDict
 from pidispatch.jobs.lost import parsed
 from pidispatch.jobs.rows import Row
 from pidispatch.values.base import Value
-from pidispatch.values.job import Job
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import EarlierAttempt, Result, RunRecord
 
@@ -32,6 +32,8 @@ def cancelled_record(job: Job, row: Row, now: datetime, host: str) -> RunRecord:
         attempts=_earlier(row),
         host=host,
         command=job.command_name,
+        replica=job.replica if isinstance(job, ForgeJob) else None,
+        replicas=job.replicas if isinstance(job, ForgeJob) else None,
         trigger_index=job.matched.index if job.matched else None,
         trigger_type=job.matched.type if job.matched else None,
         retry_of=job.retry_of,

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pidispatch.jobs.rows import JobState, Row
 from pidispatch.values.epoch import from_ms
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.outcome import InfraFailed, Refused, recorded_outcome
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import EarlierAttempt, RunRecord
@@ -61,6 +61,8 @@ def _without_worker(row: Row) -> RunRecord:
         attempts=_earlier(row),
         host=row.lost_owner.partition("#")[0] if row.lost_owner else None,
         command=job.command_name if job else None,
+        replica=job.replica if isinstance(job, ForgeJob) else None,
+        replicas=job.replicas if isinstance(job, ForgeJob) else None,
         trigger_index=job.matched.index if job and job.matched else None,
         trigger_type=job.matched.type if job and job.matched else None,
         retry_of=job.retry_of if job else None,

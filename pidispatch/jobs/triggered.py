@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field, ValidationError
 
 from pidispatch.jobs.calls import Calls
-from pidispatch.jobs.keys import ONESHOT, TRIGGER_PAUSED, TRIGGERS_PAUSED, TRIGGERS_TRIPPED
+from pidispatch.jobs.keys import ONESHOT, TRIGGER_PAUSED, TRIGGER_RUNS, TRIGGERS_PAUSED, TRIGGERS_TRIPPED
 from pidispatch.values.base import Value
 from pidispatch.values.epoch import from_ms
 
@@ -74,7 +74,12 @@ class Triggered(Calls):
 
     def rearm(self, *, oneshot: str = "", breaker: str = "") -> tuple[bool, bool]:
         """Forget that a rule has fired, or that it is paused; whether each stood. Raises `InfraError`."""
-        spent, paused = self._script("rearm", oneshot, breaker)
+        with self._client.pipeline(transaction=True) as forgotten:
+            forgotten.delete(self._key(ONESHOT, oneshot))
+            forgotten.delete(self._key(TRIGGER_PAUSED, breaker))
+            forgotten.delete(self._key(TRIGGER_RUNS, breaker))
+            forgotten.srem(self._key(TRIGGERS_PAUSED), breaker)
+            spent, paused, *_ = self._ask(forgotten.execute)
         return bool(spent), bool(paused)
 
 

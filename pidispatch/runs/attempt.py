@@ -27,7 +27,7 @@ from pidispatch.runs.ladder import LADDER, climb
 from pidispatch.runs.note import EndNote, mark_making, write_end
 from pidispatch.runs.prepare import container_spec
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import Book, Finish, LeaseLost, Output, Spend, unbooked, uncounted
+from pidispatch.runs.seams import Book, Finish, LeaseLost, Marked, Output, Spend, unbooked, uncounted, unmarked
 from pidispatch.runs.site import Effective, Site
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.change import Change
@@ -53,9 +53,10 @@ class Attempt:
 
     `connect` is asked for the engine once what needs none is checked, and raises `InfraError` where none answers.
     `finish` is called with each result while everything that is needed to settle the attempt still lies on the disk:
-    where it fails, that stays there for the next start. `spend` is the last rung's, and `book` is told what a container
-    used. `output` gives what takes a job's output beside its kept log. In `records` stays reserved what the record of
-    the attempt will be, until whoever runs it writes it there or forgoes it.
+    where it fails, that stays there for the next start. `marked` is asked by the rung for rules that fire once, `spend`
+    by the last one, and `book` is told what a container used. `output` gives what takes a job's output beside its kept
+    log. In `records` stays reserved what the record of the attempt will be, until whoever runs it writes it there or
+    forgoes it.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Attempt:
         clock: Clock,
         environ: Mapping[str, str] | None = None,
         *,
+        marked: Marked = unmarked,
         spend: Spend = uncounted,
         book: Book = unbooked,
         output: Output | None = None,
@@ -78,6 +80,7 @@ class Attempt:
         self._limits = limits
         self._clock = clock
         self._environ = os.environ if environ is None else environ
+        self._marked = marked
         self._spend = spend
         self._book = book
         self._output = output
@@ -132,6 +135,7 @@ class Attempt:
             abort=abort,
             cleanup=ExitStack(),
             number=number,
+            marked=self._marked,
             spend=self._spend,
             book=self._book,
             output=self._output,

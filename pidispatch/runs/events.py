@@ -38,6 +38,11 @@ def tell_lost(job: Job, attempt: int) -> None:
 
 def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) -> None:
     match refused.reason:
+        case Reason.ONCE_ALREADY_SPENT:
+            index = job.matched.index if job.matched is not None else None
+            log().info("refused_once_already_spent", jobId=job.id, triggerIndex=index)
+        case Reason.NOT_SERVED:
+            log().info("refused_not_served", jobId=job.id, kind=job.kind.value)
         case Reason.JOB_USER_UNMAPPABLE:
             log().info("refused_job_user_unmappable", jobId=job.id, cause=refused.cause)
         case Reason.JOB_IMAGE_MISSING:

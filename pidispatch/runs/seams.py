@@ -1,15 +1,19 @@
-"""What an attempt asks of whoever runs it: to be told before money is spent, to keep its result, to take its output."""
+"""What an attempt asks of whoever runs it, before it spends money and afterwards."""
 
 from collections.abc import Callable
 from datetime import datetime
 
 from pidispatch.box.run import Sink
-from pidispatch.values.job import Job
+from pidispatch.triggers.disarm import Mark
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.outcome import Refused
 from pidispatch.values.record import Result
 
 #: Keeps the result of an attempt; raises `InfraError` where it cannot.
 Finish = Callable[[Job, Result], None]
+#: Asked for the mark that the store has of the rule which fired a job, where that fires once; `None` where it has none.
+#: Raises `InfraError` where it does not answer.
+Marked = Callable[[ForgeJob], Mark | None]
 #: Asked by the last rung, from which on the job counts as paid for: what it is counted for, amounts by the key of a
 #: counter, and the refusal where a cap stands against it. What it raises ends the attempt: `InfraError` where it could
 #: not be noted, `LeaseLost` where the job is not this program's any more.
@@ -25,8 +29,13 @@ class LeaseLost(Exception):
     """Another one has taken the job over, so that nothing may be started for it and nothing be written of it."""
 
 
+def unmarked(_job: ForgeJob) -> Mark | None:
+    """For a program without a store."""
+    return None
+
+
 def uncounted(_job: Job, _now: datetime) -> tuple[dict[str, int], Refused | None]:
-    """For a program that nothing bounds."""
+    """Likewise."""
     return {}, None
 
 

@@ -13,7 +13,7 @@ from pidispatch.box.spec import JobUser
 from pidispatch.box.user import HostFacts
 from pidispatch.config.settings import Settings
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import Book, Output, Spend, unbooked, uncounted
+from pidispatch.runs.seams import Book, Marked, Output, Spend, unbooked, uncounted, unmarked
 from pidispatch.values.clock import Clock
 from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
@@ -66,6 +66,8 @@ class Site:
     cleanup: ExitStack
     #: Which attempt at the job it is, from 1.
     number: int = 1
+    #: Asked for the store's mark of a rule that fires once.
+    marked: Marked = unmarked
     #: Asked before money can be spent.
     spend: Spend = uncounted
     book: Book = unbooked

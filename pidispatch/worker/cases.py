@@ -1,4 +1,4 @@
-"""The jobs in hand, and what the attempt at one of them calls back: that it is counted, what it used, how it ended."""
+"""The jobs in hand, and what the attempt at one of them asks and tells: its mark, its count, its use, its end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +12,9 @@ from pidispatch.jobs.rows import Acquired, Answer, Lease
 from pidispatch.jobs.store import JobStore, RowUnreadable
 from pidispatch.money.budget import Budget
 from pidispatch.runs.seams import LeaseLost
+from pidispatch.triggers.disarm import Mark
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import Job
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.outcome import Refused
 from pidispatch.values.record import EarlierAttempt, Result, RunRecord
 from pidispatch.worker.ending import Ended, Ending, Told
@@ -58,6 +59,10 @@ class Cases:
         finally:
             del self._open[case.acquired.job.id]
 
+    def marked(self, job: ForgeJob) -> Mark | None:
+        """The store's mark of the rule that fired `job`; `None` without one. Raises `InfraError` for no answer."""
+        return mark_in(self._store, job)
+
     def spend(self, job: Job, now: datetime) -> tuple[dict[str, int], Refused | None]:
         """Count the attempt, and stamp that from here on it may be paid for: what it was counted for, and a refusal.
 
@@ -99,6 +104,15 @@ class Cases:
     def repeat(self, lease: Lease, record: RunRecord) -> Told:
         """Store an end that is on record already."""
         return self._ending.repeat(lease, record)
+
+
+def mark_in(store: JobStore, job: ForgeJob) -> Mark | None:
+    """The mark that `store` has of the rule that fired `job`; `None` without one. Raises `InfraError`."""
+    rule = job.oneshot
+    if rule is None:
+        return None
+    spent = once_more(lambda: store.spent([rule])).get(rule)
+    return None if spent is None else Mark(spent.at.isoformat().replace("+00:00", "Z"), spent.job_id)
 
 
 def once_more(ask: Callable[[], T]) -> T:

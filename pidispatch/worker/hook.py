@@ -1,8 +1,8 @@
 """The record of a delivery, written after the end is stored and before its ticket is acknowledged.
 
-First the file, then the index of the files, which its store tells of it, then the word to the job store that it is
-written. Killed in between, the job store has no such word and a sweep does both again; a fault of the index stops
-neither.
+First the file, then the index of the files, which its store tells of it, then the mark of a rule that fires once, then
+the word to the job store that it is written. Killed in between, the job store has no such word and a sweep does all of
+it again; a fault of index or mark stops nothing else.
 
 Called by Celery's signals, which log what a handler raises and go on. What is not written here stays marked in the
 store, and a sweep writes it.
@@ -22,11 +22,16 @@ from pidispatch.values.record import RunRecord
 _LOCKS: Final = 64
 
 
-class Recorder:
-    """Writes records and tells the store that they are written."""
+def unmarked(_: RunRecord) -> None:
+    """There is no triggers file."""
 
-    def __init__(self, store: JobStore, records: RecordStore) -> None:
+
+class Recorder:
+    """Writes records and tells the store that they are written. `disarm` is told of each, and raises nothing."""
+
+    def __init__(self, store: JobStore, records: RecordStore, disarm: Callable[[RunRecord], None] = unmarked) -> None:
         self._store = store
+        self._disarm = disarm
         self._records = records
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
@@ -39,6 +44,19 @@ class Recorder:
         return self._write(record, self._records.keep)
 
     def _write(self, record: RunRecord, put: Callable[[RunRecord], RunRecord]) -> bool:
+        written = self._put(record, put)
+        # Also without it on the disk: the store has it, and a full disk must not let a rule fire again and again.
+        self._disarm(record)
+        if not written:
+            return False
+        try:
+            self._store.recorded(record.job_id, record.attempt)
+        except InfraError as error:
+            # Written twice is written once: the same record, the same file.
+            log().warning("record_unmarked", jobId=record.job_id, cause=error.cause)
+        return True
+
+    def _put(self, record: RunRecord, put: Callable[[RunRecord], RunRecord]) -> bool:
         # A fault is logged, and the record stays due in the store.
         try:
             self._records.make()
@@ -48,9 +66,4 @@ class Recorder:
         except InfraError as error:
             log().error("run_record_due", jobId=record.job_id, cause=error.cause)
             return False
-        try:
-            self._store.recorded(record.job_id, record.attempt)
-        except InfraError as error:
-            # Written twice is written once: the same record, the same file.
-            log().warning("record_unmarked", jobId=record.job_id, cause=error.cause)
         return True

@@ -54,12 +54,14 @@ class Scheduler:
         self._known: _Known | None = None
         self._ahead: frozenset[str] = frozenset()
         self._torn: frozenset[str] = frozenset()
+        self._paused: frozenset[str] = frozenset()
 
     def __call__(self) -> None:
         """One look. Raises `InfraError` where the store does not answer: the next look does it again."""
         entries = self._entries()
         known = self._known
-        if known is None or known.entries is not entries:
+        # By their values: the mark of a rule that has fired is an edit of the file, and says nothing of its schedules.
+        if known is None or (known.entries is not entries and known.entries != entries):
             known = _Known(entries, planned((one for _, one in entries), self._zone))
         fresh = edited(self._known.schedules, known.schedules) if self._known is not None else frozenset()
         ids = [one.id for one in known.schedules]
@@ -92,6 +94,10 @@ class Scheduler:
         job = job_of(trigger, index, occurrence.job_id)
         # Once: the next occurrence comes by itself.
         submitted = self._store.submit(job, queue=route(job, self._settings), max_attempts=1, heed_pause=True)
+        if submitted.status == "trigger-paused":
+            self._tell_paused(occurrence.id)
+            return
+        self._paused -= {occurrence.id}
         log().info("schedule_fired", scheduleId=occurrence.id, jobId=job.id, status=submitted.status)
         if submitted.ticket is not None:
             try:
@@ -99,6 +105,12 @@ class Scheduler:
             except InfraError as error:
                 # It is accepted; a sweep publishes the ticket.
                 log().warning("ticket_unpublished", jobId=job.id, cause=error.cause)
+
+    def _tell_paused(self, schedule: str) -> None:
+        """Log, once for a pause, that what falls due of this schedule passes without a job."""
+        if schedule not in self._paused:
+            log().warning("schedule_paused", scheduleId=schedule)
+            self._paused |= {schedule}
 
     def _torn_down(self, ids: Sequence[str]) -> frozenset[str]:
         """Schedules that lost one worker after the other: whatever their jobs do there, another one would be next."""

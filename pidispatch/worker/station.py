@@ -28,6 +28,7 @@ from pidispatch.runs.records import RecordStore
 from pidispatch.runs.sweep import remove_old
 from pidispatch.server.client import warn_unless_durable
 from pidispatch.server.use import Server, use_server
+from pidispatch.triggers.disarm import triggers_path
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.limits import Limits
@@ -35,6 +36,7 @@ from pidispatch.values.reason import AbortReason
 from pidispatch.worker.belonging import join_deployment
 from pidispatch.worker.cases import Cases
 from pidispatch.worker.deliver import Deliverer, unseen
+from pidispatch.worker.disarmer import Disarmer
 from pidispatch.worker.ending import Ending
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
@@ -101,12 +103,12 @@ class Station:
         self.files.load()
         self.server: Server = self._open.enter_context(use_server(settings))
         warn_unless_durable(self.server.facts)
-        self.store = JobStore(self.server.client, settings.key_prefix, limits)
+        self.store = JobStore(self.server.client, settings.key_prefix, limits, breaker_runs=settings.breaker_runs)
         self.deployment = join_deployment(self.store, settings.state_dir)
         self._index = RecordIndex(settings.state_dir, settings.logs_dir)
         self._open.callback(self._index.close)
         self._records = RecordStore(settings.logs_dir, self._index)
-        self.record = Recorder(self.store, self._records)
+        self.record = Recorder(self.store, self._records, Disarmer(self.store, triggers_path(settings)))
         self.sweeper = Sweeper(self.store, self.publish, self.record)
         say = self._output.say if self._output is not None else unheard
         settling = Settling(
@@ -140,6 +142,7 @@ class Station:
             cases.finish,
             limits,
             clock,
+            marked=cases.marked,
             spend=cases.spend,
             book=cases.book,
             output=self._output,

@@ -1,4 +1,4 @@
-"""What every worker does again and again: find jobs, tickets and records that went missing."""
+"""What every worker does again and again: find jobs, tickets and records that went missing, and tell of pauses."""
 
 from collections.abc import Callable
 
@@ -34,6 +34,7 @@ class Sweeper:
                     raise
                 # One row that cannot be read keeps no other from its record.
                 log().error("record_incomplete", jobId=job_id, cause=error.cause)
+        self._tell_paused()
 
     def announce(self, ticket: Ticket) -> None:
         """Publish the ticket of a job that has none; what fails is found by a later sweep."""
@@ -43,6 +44,15 @@ class Sweeper:
             log().warning("ticket_unpublished", jobId=ticket.job_id, cause=error.cause)
         else:
             log().info("ticket_published_again", jobId=ticket.job_id, gen=ticket.gen)
+
+    def _tell_paused(self) -> None:
+        """Log which triggers were paused for their runs; of all workers one does. Raises `InfraError`."""
+        tripped = self._store.tripped()
+        paused = self._store.paused_triggers() if tripped else {}
+        for trigger in tripped:
+            # One that was resumed before anybody told of it is nobody's business any more.
+            if (why := paused.get(trigger)) is not None:
+                log().error("trigger_paused", trigger=trigger, runs=why.runs, jobId=why.job_id, reason=why.reason)
 
     def _complete(self, job_id: str) -> None:
         """Write the record that is missing; of an end that no worker told the log hears here."""

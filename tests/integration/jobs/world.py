@@ -55,6 +55,8 @@ class World:
     limits: Limits = field(default_factory=Limits)
     #: Where the store's clock stands, but for the time that one command takes.
     now_ms: int = round(NOW.timestamp() * 1000)
+    #: Runs for nothing that pause a trigger; 0: none does.
+    breaker_runs: int = 0
     _nonce: int = 0
 
     @property
@@ -62,7 +64,7 @@ class World:
         """The store, with its clock put to that of the test: how busy the machine is decides nothing."""
         seconds, micros = self.client.time()
         offset_ms = self.now_ms - (int(seconds) * 1000 + int(micros) // 1000)
-        return JobStore(self.client, PREFIX, self.limits, offset_ms)
+        return JobStore(self.client, PREFIX, self.limits, offset_ms, self.breaker_runs)
 
     def later(self, seconds: float) -> "World":
         """Move the clock."""

@@ -20,7 +20,7 @@ from pidispatch.money.budget import Budget
 from pidispatch.runs.records import RecordStore
 from pidispatch.server.address import Address
 from pidispatch.server.client import connect
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed, Outcome
 from pidispatch.values.progress import ProgressSink
@@ -46,9 +46,9 @@ LIMITS = Limits(store_retry_s=0.05, stop_patience_s=0.2, sweep_rest_s=0)
 class Turn:
     """What happens in the middle of an attempt: called with the job and its abort."""
 
-    act: Callable[[LocalJob, Abort], Result | Defer]
+    act: Callable[[Any, Abort], Result | Defer]
 
-    def __call__(self, job: LocalJob, progress: ProgressSink, abort: Abort, number: int = 1) -> Result | Defer:
+    def __call__(self, job: Job, progress: ProgressSink, abort: Abort, number: int = 1) -> Result | Defer:
         """Run the attempt."""
         return self.act(job, abort)
 
@@ -57,17 +57,17 @@ class Turn:
 class Door:
     """A gate whose verdict, and what happens while it is asked, a test chooses."""
 
-    act: Callable[[LocalJob], Verdict] = lambda _: Admit()
+    act: Callable[[Any], Verdict] = lambda _: Admit()
     inside: list[str] = field(default_factory=list)
 
-    def check(self, job: LocalJob, _: datetime) -> Verdict:
+    def check(self, job: Job, _: datetime) -> Verdict:
         """Ask it."""
         verdict = self.act(job)
         if isinstance(verdict, Admit):
             self.inside.append(job.id)
         return verdict
 
-    def release(self, job: LocalJob) -> None:
+    def release(self, job: Job) -> None:
         """Give back."""
         self.inside.remove(job.id)
 
@@ -80,7 +80,7 @@ class Bench:
         self.server = server
         self.client: Any = server.client()
         self.connection = connect(Address.parse(server.url))
-        self.store = JobStore(self.connection, PREFIX, LIMITS)
+        self.store = JobStore(self.connection, PREFIX, LIMITS, breaker_runs=settings.breaker_runs)
         self.records = RecordStore(folder / "logs")
         self.records.prepare()
         self.recorder = Recorder(self.store, self.records)
@@ -119,7 +119,7 @@ class Bench:
         self._nonce += 1
         return f"build-1#engine#{self._nonce}"
 
-    def attempt(self, act: Callable[[LocalJob, Abort], Result | Defer]) -> None:
+    def attempt(self, act: Callable[[Any, Abort], Result | Defer]) -> None:
         """Let the next attempts do this."""
         self.deliverer.attempt = Turn(act)
 

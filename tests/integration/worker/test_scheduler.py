@@ -59,7 +59,7 @@ def entries(*patterns: str, missed: str | None = None, folder: str = "/srv/site"
     for number, pattern in enumerate(patterns):
         on = {"type": "cron", "id": f"s{number}", "pattern": pattern} | ({"missed": missed} if missed else {})
         listed.append({"on": on, "run": {"kind": "local", "folder": folder, "flow": "tidy", "task": "tidy up"}})
-    return tuple(enumerate(parse_triggers(json.dumps({"triggers": listed}), Path("triggers.json")).triggers))
+    return parse_triggers(json.dumps({"triggers": listed}), Path("triggers.json")).schedules
 
 
 @dataclass
@@ -117,7 +117,7 @@ def test_an_occurrence_is_a_job_of_one_attempt_that_says_where_it_comes_from(cli
     [job_id] = place.fired()
     row = place.store.row(job_id)
     assert row is not None
-    assert (row.max_attempts, row.label, row.job.trigger and row.job.trigger.id) == (1, "local site tidy", "s0")
+    assert (row.max_attempts, row.label, row.job.matched and row.job.matched.id) == (1, "local site tidy", "s0")
     assert [ticket.job_id for ticket in place.tickets] == [job_id]
 
 
@@ -273,7 +273,13 @@ def test_a_schedule_that_loses_one_worker_after_the_other_is_torn_down(client: r
     with capture_logs() as logs:
         scheduler()
     assert not [one for one in logs if one["event"] == "scheduler_torn_down"]
-    # An edit of the file, or another start, begins anew.
+    # The file again, with a mark at a rule that has fired: nobody has seen to the schedule.
+    place.entries = entries("* * * * *", "* * * * *")
+    place.clock.at += timedelta(minutes=1)
+    scheduler()
+    assert place.store.stalls(["s0"]) == {"s0": 3}
+    assert f"repeat:s0:{ms(place.clock.at)}" not in place.fired()
+    # An edit of a schedule, or another start, begins anew.
     place.entries = entries("* * * * *", "*/2 * * * *")
     scheduler()
     assert place.store.stalls(["s0"]) == {"s0": 0}

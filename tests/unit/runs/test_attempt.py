@@ -16,7 +16,7 @@ from pidispatch.runs.classify import aborted
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.progress import CheckPassed, Progress, Stopping
@@ -201,12 +201,12 @@ def test_nothing_is_kept_or_told_of_a_job_that_is_another_ones(
 
 
 def test_a_job_that_a_stopping_worker_has_not_paid_for_comes_again(repository: Repository) -> None:
-    spent: list[LocalJob] = []
+    spent: list[Job] = []
     finished: list[Result] = []
     abort = Abort()
     abort.set(AbortReason.SHUTDOWN)
 
-    def spend(job: LocalJob, _: datetime) -> tuple[dict[str, int], None]:
+    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
         spent.append(job)
         return {}, None
 
@@ -220,12 +220,12 @@ def test_a_job_that_a_stopping_worker_has_not_paid_for_comes_again(repository: R
 
 @pytest.mark.parametrize("reason", sorted({*AbortReason} - {AbortReason.SHUTDOWN}))
 def test_a_job_that_is_ended_before_its_first_check_spends_nothing(repository: Repository, reason: AbortReason) -> None:
-    spent: list[LocalJob] = []
+    spent: list[Job] = []
     finished: list[Result] = []
     abort = Abort()
     abort.set(reason)
 
-    def spend(job: LocalJob, _: datetime) -> tuple[dict[str, int], None]:
+    def spend(job: Job, _: datetime) -> tuple[dict[str, int], None]:
         spent.append(job)
         return {}, None
 

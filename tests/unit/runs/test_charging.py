@@ -11,7 +11,7 @@ from pidispatch.runs.charging import book_tokens, still_charged
 from pidispatch.runs.classify import aborted
 from pidispatch.runs.site import Site
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import Job
 from pidispatch.values.outcome import Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.usage import Telemetry
@@ -64,9 +64,9 @@ def telemetry(total: int) -> Telemetry:
 
 
 def test_tokens_are_added_to_what_it_is_counted_for(site: Site) -> None:
-    told: list[tuple[LocalJob, datetime, int]] = []
+    told: list[tuple[Job, datetime, int]] = []
 
-    def book(job: LocalJob, now: datetime, tokens: int) -> dict[str, int]:
+    def book(job: Job, now: datetime, tokens: int) -> dict[str, int]:
         told.append((job, now, tokens))
         return {"budget:t:2026-05-04": tokens}
 

@@ -13,6 +13,8 @@ from pidispatch.values.job import LocalJob
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import Result, RunRecord
+from tests.support.ends import NOW
+from tests.support.oneshots import fired_by, rule
 
 JOB = LocalJob(id="local-1", folder=Path("/home/alice/site"), task="a private task")
 
@@ -30,6 +32,8 @@ def told(outcome: Outcome, attempt: int = 1, **update: object) -> list[dict[str,
 
 
 REFUSALS: list[tuple[Reason, dict[str, object]]] = [
+    (Reason.ONCE_ALREADY_SPENT, {"event": "refused_once_already_spent", "triggerIndex": None}),
+    (Reason.NOT_SERVED, {"event": "refused_not_served", "kind": "local"}),
     (Reason.JOB_USER_UNMAPPABLE, {"event": "refused_job_user_unmappable", "cause": "c"}),
     (Reason.JOB_IMAGE_MISSING, {"event": "refused_image_missing", "image": "pi-job:latest"}),
     (
@@ -53,6 +57,16 @@ def test_a_refusal_is_one_event_beside_the_jobs_own(reason: Reason, event: dict[
     refused = Refused(reason=reason, cause="c", detail="a private detail", remedy="a private remedy")
     end = {"event": "job_completed", "outcome": "policy", "reason": reason.value}
     assert told(refused) == [event, end]
+
+
+def test_a_spent_rule_is_told_by_its_place() -> None:
+    job = fired_by(rule(), 3)
+    with capture_logs() as events:
+        refused = Refused(reason=Reason.ONCE_ALREADY_SPENT)
+        tell_exit(job, Effective.of(job, Settings()), "gate", Result.begin(NOW, "p", "m").ending(refused))
+    assert [(one["event"], one["jobId"], one["triggerIndex"]) for one in events] == [
+        ("refused_once_already_spent", "gh-1", 3)
+    ]
 
 
 def test_a_container_is_one_event_beside_the_jobs_own() -> None:
