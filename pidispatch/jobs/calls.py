@@ -1,12 +1,12 @@
 """The one way to the server: every script and command of the store passes here, and every fault is named here."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import redis
 from redis.exceptions import ConnectionError as Unreachable
-from redis.exceptions import ReadOnlyError, RedisError
+from redis.exceptions import NoScriptError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as Slow
 
 from pidispatch.jobs.keys import named
@@ -41,6 +41,27 @@ class Calls:
         """Run one script; what it answers. Raises `InfraError`."""
         return self._ask(lambda: self._registered[name](args=[self._bounds, *arguments]))
 
+    def _script_each(self, name: str, calls: Sequence[Sequence[str | int]]) -> list[Any]:
+        """Run one script several times, in one round trip; what each answers, or its `InfraError`. Raises `InfraError`.
+
+        Each of them is atomic, all together are not.
+        """
+        answers = self._ask(lambda: self._evaluated(name, calls))
+        missing = [at for at, one in enumerate(answers) if isinstance(one, NoScriptError)]
+        if missing:
+            # The server was started anew. Those that were carried out are not asked again.
+            self._ask(lambda: self._client.script_load(source(name)))
+            again = self._ask(lambda: self._evaluated(name, [calls[at] for at in missing]))
+            for at, one in zip(missing, again, strict=True):
+                answers[at] = one
+        return [_refused(one) if isinstance(one, RedisError) else one for one in answers]
+
+    def _evaluated(self, name: str, calls: Sequence[Sequence[str | int]]) -> list[Any]:
+        with self._client.pipeline(transaction=False) as asked:
+            for arguments in calls:
+                asked.evalsha(self._registered[name].sha, 0, self._bounds, *arguments)
+            return asked.execute(raise_on_error=False)
+
     def _ask(self, call: Callable[[], T]) -> T:
         """Do one exchange with the server. Raises `InfraError`."""
         try:
@@ -52,9 +73,13 @@ class Calls:
                 "store-unreachable",
             ) from None
         except RedisError as error:
-            raise InfraError(
-                f"the server of the queue refused a command ({_word(error)}): its own log says more", "store-error"
-            ) from None
+            raise _refused(error) from None
+
+
+def _refused(error: RedisError) -> InfraError:
+    return InfraError(
+        f"the server of the queue refused a command ({_word(error)}): its own log says more", "store-error"
+    )
 
 
 def _word(error: RedisError) -> str:

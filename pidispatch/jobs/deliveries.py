@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from pidispatch.jobs.calls import Calls
+from pidispatch.jobs.delivered import Delivery
 from pidispatch.jobs.keys import DELIVERIES, SOURCE
 from pidispatch.values.base import Value
 from pidispatch.values.epoch import from_ms
@@ -17,27 +18,6 @@ from pidispatch.values.forge import JobKind
 _SOURCE_MS: Final = 14 * 86_400_000
 #: How the store's words for what was submitted are told.
 _VERDICTS: Final = {"submitted": "queued"}
-
-
-class Delivery(Value):
-    """One event, by what may be kept of it."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    #: The forge's id of it.
-    id: str
-    event: str
-    action: str | None = None
-    #: `owner/name#7`.
-    target: str | None = None
-    #: The rule that took it, by its place in the triggers file.
-    trigger: int | None = None
-    #: Why no rule did, or why it is to be sent again.
-    reason: str | None = None
-
-    def stored(self) -> str:
-        """As JSON."""
-        return self.model_dump_json(exclude_none=True)
 
 
 class Delivered(Value):
@@ -69,7 +49,9 @@ class Deliveries(Calls):
 
     def log_delivery(self, forge: JobKind, delivery: Delivery, verdict: str) -> None:
         """Keep what became of an event that made no job. Raises `InfraError`."""
-        self._script("deliver", forge.value, delivery.stored(), verdict)
+        key = self._key(DELIVERIES, forge.value)
+        entry: dict[Any, Any] = {"delivery": delivery.stored(), "verdict": verdict, "job": ""}
+        self._ask(lambda: self._client.xadd(key, entry, maxlen=self._limits.deliveries, approximate=False))
 
     def deliveries(self, forge: JobKind, most: int, after: str = "") -> list[Delivered]:
         """The last `most` entries of a forge, oldest first; only those after the entry `after`. Raises `InfraError`."""
@@ -102,9 +84,14 @@ class Deliveries(Calls):
         found = []
         for forge, since, last in zip(forges, answers[::2], answers[1::2], strict=True):
             if since is not None:
-                at = from_ms(int(last[0][1]["at"])) if last else None
+                at = _at(last[0][0]) if last else None
                 found.append(Source(forge=forge, since=from_ms(int(since)), last=at))
         return found
+
+
+def _at(entry: str) -> datetime:
+    """When, by the server's clock: an entry is known by it (https://valkey.io/topics/streams-intro/)."""
+    return from_ms(int(entry.partition("-")[0]))
 
 
 def _delivered(forge: JobKind, entry: str, fields: dict[str, Any]) -> Delivered | None:
@@ -115,7 +102,7 @@ def _delivered(forge: JobKind, entry: str, fields: dict[str, Any]) -> Delivered 
             delivery, verdict = delivery.model_copy(update={"reason": verdict}), "dropped"
         return Delivered(
             entry=entry,
-            at=from_ms(int(fields["at"])),
+            at=_at(entry),
             forge=forge,
             delivery=delivery,
             verdict=_VERDICTS.get(verdict, verdict),

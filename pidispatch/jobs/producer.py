@@ -1,10 +1,12 @@
 """The Celery object of whoever submits, and the ticket it publishes: a job's id, its generation, a safe label."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
 import kombu.exceptions
+import redis.exceptions
 from celery import Celery
 from celery.app.defaults import SETTING_KEYS
 from kombu import Exchange, Queue
@@ -20,6 +22,7 @@ from pidispatch.jobs.celery_defaults import (
     transport_options,
 )
 from pidispatch.jobs.rows import Ticket
+from pidispatch.jobs.sent import SentEvents
 from pidispatch.jobs.transport import KeptConnection
 from pidispatch.server.address import Address
 from pidispatch.values.errors import InfraError
@@ -31,6 +34,7 @@ TASK: Final = "pidispatch.job"
 GEN: Final = "gen"
 #: How long a publish may go on trying; what it does not manage, a worker's sweep does.
 _RETRIES: Final = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.5}
+_UNPUBLISHED: Final = (kombu.exceptions.OperationalError, redis.exceptions.RedisError, OSError)
 
 
 def producer(settings: Settings, address: Address, limits: Limits | None = None) -> Celery:
@@ -75,23 +79,43 @@ def queue(name: str) -> Any:
 def publish(app: Celery, ticket: Ticket, eta: datetime | None = None) -> None:
     """Publish `ticket`, for `eta` or at once. Raises `InfraError` (cause `ticket-unpublished`)."""
     try:
-        app.send_task(
-            TASK,
-            args=(ticket.job_id,),
-            task_id=ticket.job_id,
-            queue=queue(ticket.queue),
-            headers={GEN: str(ticket.gen)},
-            eta=eta,
-            # A list of the server needs none.
-            declare=(),
-            retry=True,
-            retry_policy=_RETRIES,
-            **safe_representation(ticket.job_id, ticket.label),
-        )
-    except (kombu.exceptions.OperationalError, OSError) as error:
+        _send(app, ticket, eta=eta)
+    except _UNPUBLISHED as error:
         raise InfraError(
             f"the job is accepted and its ticket could not be published ({type(error).__name__})", "ticket-unpublished"
         ) from None
+
+
+def publish_all(app: Celery, tickets: Sequence[Ticket], events: SentEvents) -> None:
+    """Publish `tickets` in one round trip; `events` tells of them, in the place of Celery, which waits for that.
+
+    Raises `InfraError` (cause `ticket-unpublished`), as some may be unpublished. One published twice is harmless.
+    """
+    try:
+        with app.producer_or_acquire() as producer, producer.channel.gathered():
+            for ticket in tickets:
+                # Options that Celery has and its types do not know.
+                _send(app, ticket, producer=producer, event_dispatcher=events)
+    except _UNPUBLISHED:
+        # Each for itself is tried again, also on a new connection.
+        for ticket in tickets:
+            publish(app, ticket)
+
+
+def _send(app: Celery, ticket: Ticket, **options: Any) -> None:
+    app.send_task(
+        TASK,
+        args=(ticket.job_id,),
+        task_id=ticket.job_id,
+        queue=queue(ticket.queue),
+        headers={GEN: str(ticket.gen)},
+        # A list of the server needs none.
+        declare=(),
+        retry=True,
+        retry_policy=_RETRIES,
+        **safe_representation(ticket.job_id, ticket.label),
+        **options,
+    )
 
 
 def safe_representation(job_id: str, label: str) -> dict[str, Any]:

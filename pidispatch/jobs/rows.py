@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from pidispatch.jobs.charges import Reserved, TurnedAway, verdict
+from pidispatch.jobs.delivered import Delivery
 from pidispatch.values.base import Value
 from pidispatch.values.errors import InfraError
 from pidispatch.values.forge import FORGES, JobKind
@@ -96,6 +97,21 @@ class Submitted(Value):
     job_id: str
     #: To be published next; `None` but for `submitted`.
     ticket: Ticket | None = None
+
+
+class Submission(NamedTuple):
+    """A job that is handed in, and how."""
+
+    job: Job
+    queue: str
+    #: Attempts at it: the one retry comes `Limits.retry_base_ms` after the first.
+    max_attempts: int = 2
+    #: What the same wish has in common, where two of them are to be one job.
+    dedup_key: str | None = None
+    #: Make no job of a paused trigger.
+    heed_pause: bool = False
+    #: What the log of deliveries keeps of the event that asks for it.
+    delivery: Delivery | None = None
 
 
 class Lease(Value):

@@ -21,8 +21,6 @@ SCRIPTS: Final[tuple[str, ...]] = (
     "recorded",
     "open",
     "dealt",
-    "deliver",
-    "rearm",
 )
 #: What is put before each of them.
 PRELUDE: Final = "prelude"

@@ -4,8 +4,8 @@ Each move is one atomic script and one round trip, and time is the server's. A m
 for its lease and is refused to everybody else (docs/explanation/queue.md).
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,7 +13,8 @@ from pidispatch.jobs import lost
 from pidispatch.jobs.breaker import said_of_trigger
 from pidispatch.jobs.cancelling import Cancelling
 from pidispatch.jobs.charges import NOTHING, Ask, Reserved, TurnedAway, verdict
-from pidispatch.jobs.deliveries import Deliveries, Delivery
+from pidispatch.jobs.delivered import Delivery
+from pidispatch.jobs.deliveries import Deliveries
 from pidispatch.jobs.endings import Telling
 from pidispatch.jobs.keys import JOB, TAKEN
 from pidispatch.jobs.overview import Overviews
@@ -28,6 +29,7 @@ from pidispatch.jobs.rows import (
     Paused,
     Row,
     RowUnreadable,
+    Submission,
     Submitted,
     Ticket,
     ending_state,
@@ -43,9 +45,6 @@ from pidispatch.values.record import RunRecord
 
 __all__ = ["JobStore", "RowUnreadable"]
 
-#: Attempts at a job on a folder: the one retry comes `Limits.retry_base_ms` after the first.
-_ATTEMPTS: Final = 2
-
 
 class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, Triggered, Deliveries):
     """The jobs of one deployment."""
@@ -55,7 +54,7 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, T
         job: Job,
         *,
         queue: str,
-        max_attempts: int = _ATTEMPTS,
+        max_attempts: int = 2,
         dedup_key: str | None = None,
         heed_pause: bool = False,
         delivery: Delivery | None = None,
@@ -67,17 +66,16 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, T
         `Limits.dedup_ms` ago makes it `coalesced`. What became of it is logged with `delivery` in the same step, but
         for `spent`. Raises `ConfigError` for a job that cannot be stored, and `InfraError`.
         """
-        data = _stored(job)
-        # One that an operator asks for again is no second firing of its rule.
-        oneshot = job.oneshot if isinstance(job, ForgeJob) and job.retry_of is None else None
-        rule = (oneshot or "", job.breaker or "", int(heed_pause), delivery.stored() if delivery else "")
-        status, job_id, *gen = self._script(
-            "submit", job.id, data, queue, job.label, job.kind.value, max_attempts, dedup_key or "", *rule
-        )
-        if not gen:
-            return Submitted(status=status, job_id=job_id)
-        ticket = Ticket(job_id=job_id, gen=int(gen[0]), queue=queue, label=job.label)
-        return Submitted(status=status, job_id=job_id, ticket=ticket)
+        one = Submission(job, queue, max_attempts, dedup_key, heed_pause, delivery)
+        return _submitted(one, self._script("submit", *_asking(one)))
+
+    def submit_all(self, asked: Sequence[Submission]) -> list[Submitted | InfraError]:
+        """The same for several, each for itself, in one round trip. Raises `ConfigError`, and `InfraError`."""
+        answers = self._script_each("submit", [_asking(one) for one in asked])
+        return [
+            answer if isinstance(answer, InfraError) else _submitted(one, answer)
+            for one, answer in zip(asked, answers, strict=True)
+        ]
 
     def acquire(self, job_id: str, gen: int, owner: str) -> Acquired | Paused | Ignored:
         """Take the job that a ticket of generation `gen` announces; once per generation. `owner` is new every time.
@@ -172,6 +170,24 @@ class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, T
     def record_of(self, row: Row) -> RunRecord | None:
         """The record of the last attempt that ended, made from the row where no worker could; `None` without one."""
         return lost.record_of(row)
+
+
+def _asking(one: Submission) -> tuple[str | int, ...]:
+    """What the script is given. Raises `ConfigError`."""
+    job = one.job
+    # One that an operator asks for again is no second firing of its rule.
+    oneshot = job.oneshot if isinstance(job, ForgeJob) and job.retry_of is None else None
+    what = (job.id, _stored(job), one.queue, job.label, job.kind.value, one.max_attempts, one.dedup_key or "")
+    delivery = one.delivery.stored() if one.delivery is not None else ""
+    return *what, oneshot or "", job.breaker or "", int(one.heed_pause), delivery
+
+
+def _submitted(one: Submission, answer: list[Any]) -> Submitted:
+    status, job_id, *gen = answer
+    if not gen:
+        return Submitted(status=status, job_id=job_id)
+    ticket = Ticket(job_id=job_id, gen=int(gen[0]), queue=one.queue, label=one.job.label)
+    return Submitted(status=status, job_id=job_id, ticket=ticket)
 
 
 def _proof(lease: Lease) -> tuple[str, str, int]:

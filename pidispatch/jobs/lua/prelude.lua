@@ -71,7 +71,7 @@ end
 -- The last so many of a forge. `delivery` is JSON; what became of it stands beside it.
 local function log_delivery(forge, delivery, verdict, job)
   redis.call('XADD', key('deliveries:' .. forge), 'MAXLEN', int(bounds.deliveries), '*',
-    'at', int(now), 'delivery', delivery, 'verdict', verdict, 'job', job)
+    'delivery', delivery, 'verdict', verdict, 'job', job)
 end
 
 -- A rule that fires once is spent by every record of a job of it, and by the first of all.
