@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from pidispatch.values.forge import FORGES
+
 #: Prefix of every job container and job network; a namespace claimed on the engine.
 JOB_PREFIX: Final = "pi-job-"
 #: User and group of the shipped image.
@@ -79,18 +81,14 @@ UNSERVED_BOUNDS: Final = (
 UNSERVED_FILES: Final = frozenset(name for name in UNSERVED_BOUNDS if name.endswith("_FILE"))
 #: Credentials that are minted per job or belong to the host alone.
 NEVER_FORWARDED: Final = (
-    "GITHUB_TOKEN",
-    "GH_TOKEN",
-    "GITLAB_TOKEN",
-    "GL_TOKEN",
-    "FORGEJO_TOKEN",
-    "GITEA_SERVER_TOKEN",
+    *(name for row in FORGES.values() for name in row.token_variables),
     "AZURE_TOKEN",
-    "AZURE_DEVOPS_EXT_PAT",
-    "SYSTEM_ACCESSTOKEN",
     "GITHUB_APP_PRIVATE_KEY",
     "VALKEY_PASSWORD",
     "VALKEY_URL",
     "WEBHOOK_SECRET",
+    "GITLAB_WEBHOOK_SECRET",
+    "FORGEJO_WEBHOOK_SECRET",
+    "AZURE_WEBHOOK_SECRET",
     "GIT_ASKPASS_TOKEN",
 )

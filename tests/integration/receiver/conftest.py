@@ -1,0 +1,77 @@
+"""One server for each file of tests, with nothing in it when a test begins; a GitHub; and what is logged."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from tests.fakes.github.server import GitHubServer
+from tests.support.receiver import Inbox, ReceiverProgram
+from tests.support.server import OwnServer
+
+Make = Callable[..., Inbox]
+Run = Callable[..., ReceiverProgram]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[OwnServer]:
+    """A durable server. Its path is short, as that of a socket is bounded."""
+    with tempfile.TemporaryDirectory(prefix="pi-v-", dir="/tmp") as folder, OwnServer("valkey", Path(folder)) as own:
+        yield own
+
+
+@pytest.fixture
+def server(running: OwnServer) -> OwnServer:
+    """The server, empty."""
+    with running.client() as client:
+        client.flushall()
+    return running
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    """A GitHub."""
+    with GitHubServer() as github:
+        yield github
+
+
+@pytest.fixture
+def inbox(server: OwnServer, github: GitHubServer, tmp_path: Path) -> Iterator[Make]:
+    """Makes receivers inside of the test's process."""
+    with ExitStack() as opened:
+
+        def make(*triggers: dict[str, Any], **more: Any) -> Inbox:
+            return opened.enter_context(Inbox(server, tmp_path, github, list(triggers), **more))
+
+        yield make
+
+
+@pytest.fixture
+def program(server: OwnServer, github: GitHubServer, tmp_path: Path) -> Iterator[Run]:
+    """Makes deployments with a real program."""
+    made: list[ReceiverProgram] = []
+
+    def make(*triggers: dict[str, Any], **more: Any) -> ReceiverProgram:
+        home = tmp_path / f"home-{len(made)}"
+        home.mkdir()
+        variables = {"PI_STATE_DIR": str(tmp_path / "state")}
+        made.append(ReceiverProgram(home, github, more.pop("url", server.url), list(triggers), variables | more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def logs() -> Iterator[list[dict[str, Any]]]:
+    """What is logged, from any thread."""
+    capture = LogCapture()
+    structlog.configure(processors=[capture])
+    yield capture.entries  # type: ignore[misc]
+    structlog.reset_defaults()

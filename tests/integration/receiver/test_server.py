@@ -1,0 +1,131 @@
+"""The bounds of a connection, on real sockets."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pidispatch.receiver.server import Bounded, listen, server_of, tell_fault
+from pidispatch.values.errors import InfraError
+
+Send = Callable[[MutableMapping[str, Any]], Any]
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+
+
+class Hasty(Bounded):
+    """With a bound that a test can wait for."""
+
+    head_s = 0.2
+
+
+async def echo(scope: Mapping[str, Any], receive: Callable[[], Any], send: Send) -> None:
+    """Answers with the body."""
+    body = (await receive())["body"]
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@contextmanager
+def served(http: type[asyncio.Protocol] = Hasty) -> Iterator[int]:
+    """A server; its port."""
+    own = listen("127.0.0.1", 0, "X")
+    server = server_of(echo, http)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[own])))
+    port: int = own.getsockname()[1]
+    thread.start()
+    try:
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def connected(port: int) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        yield connection
+
+
+def ends(connection: socket.socket) -> bool:
+    """Whether the other side ends it, without a word."""
+    try:
+        return connection.recv(100) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("begun", [b"", b"PO", HEAD])
+def test_a_head_that_does_not_come_ends_the_connection(begun: bytes) -> None:
+    with served() as port, connected(port) as connection:
+        connection.sendall(begun)
+        began = time.monotonic()
+        assert ends(connection)
+        assert time.monotonic() - began < 5
+
+
+def test_a_second_request_on_the_same_connection_has_its_own_bound() -> None:
+    with served() as port, connected(port) as connection:
+        for _ in range(2):
+            connection.sendall(HEAD + b"\r\nok")
+            answer = b""
+            while not answer.endswith(b"ok"):
+                answer += connection.recv(1000)
+            assert answer.startswith(b"HTTP/1.1 200 OK")
+        connection.sendall(HEAD)
+        assert ends(connection)
+
+
+def test_a_head_without_end_is_not_kept() -> None:
+    with served(Bounded) as port, connected(port) as connection:
+        connection.sendall(HEAD + b"X-Long: ")
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 10_000_000:
+                connection.sendall(b"x" * 65536)
+                sent += 65536
+        assert sent < 10_000_000
+
+
+def test_what_is_no_http_is_refused() -> None:
+    with served() as port, connected(port) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_place_that_is_taken_is_named() -> None:
+    with listen("::1" if socket.has_ipv6 else "127.0.0.1", 0, "X") as own:
+        host, port = own.getsockname()[:2]
+        with pytest.raises(
+            InfraError, match=f"cannot listen on .* port {port}: Address already in use.* with NAME"
+        ) as it:
+            listen(host, port, "NAME")
+        assert it.value.cause == "receiver-listen"
+
+
+def test_a_place_that_is_nowhere_is_named() -> None:
+    with pytest.raises(InfraError, match=r"cannot listen on 203\.0\.113\.7 port 3000"):
+        listen("203.0.113.7", 3000, "NAME")
+    with pytest.raises(InfraError, match="cannot listen on localhost port 70000: OverflowError"):
+        listen("localhost", 70000, "NAME")
+
+
+def test_a_fault_of_the_event_loop_is_told_by_its_kind(logs: list[Any]) -> None:
+    async def fail() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(tell_fault)
+        loop.call_exception_handler({"message": "private", "exception": OSError(24, "Too many open files")})
+        loop.call_exception_handler({"message": "private"})
+
+    asyncio.run(fail())
+    assert [(one["event"], one["cause"]) for one in logs] == [
+        ("receiver_loop_error", "OSError"),
+        ("receiver_loop_error", "unknown"),
+    ]
