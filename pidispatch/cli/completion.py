@@ -69,7 +69,17 @@ def complete_failed_jobs(_context: click.Context, _parameter: click.Parameter, i
 
 def complete_schedules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> "Offer":
     """Ids of the schedules of PI_TRIGGERS_FILE, in the order of the file."""
-    return _offer(_schedules, incomplete)
+    return _offer(lambda: [name for name, on in _entries() if "id" in on], incomplete)
+
+
+def complete_triggers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> "Offer":
+    """Ids of the schedules of the triggers file, and places of its rules."""
+    return _offer(lambda: [name for name, _ in _entries()], incomplete)
+
+
+def complete_one_shots(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> "Offer":
+    """Places of the rules that fire once."""
+    return _offer(lambda: [name for name, on in _entries() if on.get("once") is True], incomplete)
 
 
 def _offer(find: Callable[[], Iterable[str]], incomplete: str) -> "Offer":
@@ -96,14 +106,14 @@ def _newest(suffix: str, incomplete: str) -> list[str]:
     return [name for _, name in sorted(found, reverse=True)]
 
 
-def _schedules() -> list[str]:
-    """What the file holds, read with doubt: no model is loaded to check it."""
+def _entries() -> list[tuple[str, dict[str, Any]]]:
+    """What the file holds, each by its id or its place; read with doubt: no model is loaded to check it."""
     from pidispatch.config.operator_file import read_bytes
     from pidispatch.config.settings import load_only
 
     path = load_only(("PI_TRIGGERS_FILE",)).triggers_file
     entries = json.loads(read_bytes(path))["triggers"] if path is not None else []
-    return [str(entry["on"]["id"]) for entry in entries]
+    return [(str(entry["on"].get("id", at)), entry["on"]) for at, entry in enumerate(entries)]
 
 
 def _from_server(find: "Callable[[Any, Callable[..., str]], list[str]]") -> list[str]:

@@ -106,6 +106,11 @@ def switch(value: bool | None) -> str:
     return NOTHING if value is None else "yes" if value else "no"
 
 
+def lane(record: RunRecord) -> str:
+    """What it ran: its flow, else the name of its command with a slash before it, as one types it."""
+    return text(record.flow) if record.command is None else f"/{text(record.command)}"
+
+
 def chain(record: RunRecord) -> str:
     """`d<n>` for a run that another run asked for."""
     return f"d{count(record.chain_depth)}" if record.chain_depth is not None and record.chain_depth > 0 else NOTHING

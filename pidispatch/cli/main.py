@@ -23,12 +23,15 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "cancel": ("pidispatch.cli.cancel:cancel", "Cancel a job that waits or runs."),
     "check": ("pidispatch.cli.check:check", "Check everything a worker needs, and say what to mend."),
     "completion": ("pidispatch.cli.completion:completion", "Print the script that completes verbs and ids in a shell."),
+    "deliveries": ("pidispatch.cli.deliveries:deliveries", "List what became of the last events of forges."),
     "egress": ("pidispatch.cli.egress:egress", "Run the proxy by which jobs reach the allowed hosts."),
     "explain": ("pidispatch.cli.explain:explain", "Say where a job stands, why, and what to do about it."),
+    "explain-event": ("pidispatch.cli.explain_event:explain_event", "Say which trigger an event would fire, and why."),
     "image": ("pidispatch.cli.image:image", "Build and verify the image that jobs run in."),
     "limits": ("pidispatch.cli.limits:limits", "Show every bound on runs: how full, and when it frees."),
     "logs": ("pidispatch.cli.logs:logs", "Print the kept output of a run, or follow it."),
     "pause": ("pidispatch.cli.pause:pause", "Start no new jobs."),
+    "receiver": ("pidispatch.cli.receiver:receiver", "Hear webhooks, and hand in the jobs they ask for."),
     "resume": ("pidispatch.cli.pause:resume", "Start jobs again after a pause."),
     "retry": ("pidispatch.cli.retry:retry", "Hand in an ended job again."),
     "run": ("pidispatch.cli.run:run", "Hand in a job: the agent on a folder of yours."),
@@ -36,11 +39,13 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "server": ("pidispatch.cli.server:server", "Show and stop pi-dispatch's own server."),
     "show": ("pidispatch.cli.show:show", "Show one run in full."),
     "status": ("pidispatch.cli.status:status", "Show the queue: what runs, waits and is held."),
-    "triggers": ("pidispatch.cli.triggers:triggers", "Show the schedules: when each falls due, how it went."),
+    "triggers": ("pidispatch.cli.triggers:triggers", "Show what starts jobs; let it go on."),
     "worker": ("pidispatch.cli.worker:worker", "Take jobs from the queue and run them."),
 }
 #: Verbs that do nothing but print: output that could not be written is their failure.
-PRINTING: Final = frozenset({"check", "completion", "explain", "limits", "logs", "runs", "show", "status"})
+PRINTING: Final = frozenset(
+    {"check", "completion", "deliveries", "explain", "explain-event", "limits", "logs", "runs", "show", "status"}
+)
 
 _BRIEF: Final = ("runs", "show")
 

@@ -131,7 +131,7 @@ def _cells(record: RunRecord) -> list[Text]:
     plain = {
         "JOB ID": view.text(record.job_id),
         "TARGET": view.text(record.target),
-        "FLOW": view.text(record.flow),
+        "FLOW": view.lane(record),
         "OUTCOME": record.outcome,
         "REASON": view.text(record.reason),
         "TURNS": view.count(record.turns),
@@ -146,4 +146,6 @@ def _cells(record: RunRecord) -> list[Text]:
     if record.changed is False:
         # A run that did nothing must not look like a success.
         styles["CHANGED"] = "bold reverse yellow"
+        if record.outcome == "completed":
+            styles["OUTCOME"] = "yellow"
     return [Text(plain[name], style=styles.get(name, "")) for name in COLUMNS]

@@ -1,13 +1,17 @@
 """The queue at one moment, as `pi-dispatch status --json` prints it (docs/how-to/status.md)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pidispatch.jobs.deliveries import Source
 from pidispatch.jobs.overview import JobSeen, Overview
 from pidispatch.jobs.pausing import EVERY, paused_state
 from pidispatch.jobs.rows import WorkerSeen
+from pidispatch.jobs.triggered import TriggerPaused
 from pidispatch.server.client import ServerFacts
+from pidispatch.values.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,12 @@ class Snapshot:
     server: ServerFacts
     overview: Overview
     workers: tuple[WorkerSeen, ...]
+    #: The forges that receivers hear.
+    sources: Sequence[Source] = ()
+    #: The triggers that are paused, by what their runs are counted under.
+    paused: Mapping[str, TriggerPaused] = field(default_factory=dict)
+    #: Of each forge that is not served the places of its armed rules in the triggers file.
+    unheard: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
         """How many jobs stand where. What waits in a paused queue counts as paused."""
@@ -61,6 +71,12 @@ def as_document(seen: Snapshot) -> dict[str, Any]:
             for queue in overview.queues
         ],
         "workers": [_worker(worker) for worker in seen.workers],
+        "sources": [
+            {"forge": one.forge.value, "since": iso(one.since), "last": iso(one.last), "silent": is_silent(seen, one)}
+            for one in seen.sources
+        ],
+        "pausedTriggers": [{"trigger": name, **pause_document(one)} for name, one in seen.paused.items()],
+        "unservedRules": [{"forge": forge, "indexes": list(places)} for forge, places in seen.unheard.items()],
         "server": {"where": seen.where, **seen.server.model_dump(mode="json"), "durable": seen.server.durable},
     }
 
@@ -80,6 +96,27 @@ def _worker(worker: WorkerSeen) -> dict[str, Any]:
         "seenAgeS": round(worker.age_ms / 1000),
         "engine": fields.get("engine"),
         "files": faulty_files(worker),
+    }
+
+
+def quiet_s(seen: Snapshot, source: Source) -> float:
+    """Seconds since a forge sent something authentic, or since it began to be heard."""
+    return (seen.overview.at - (source.last or source.since)).total_seconds()
+
+
+def is_silent(seen: Snapshot, source: Source) -> bool:
+    """Whether that is so long that somebody should look."""
+    return quiet_s(seen, source) > Limits().source_silent_s
+
+
+def pause_document(paused: TriggerPaused) -> dict[str, Any]:
+    """Why a trigger is paused, as every document has it."""
+    return {
+        "since": iso(paused.at),
+        "runs": paused.runs,
+        "reason": paused.reason or None,
+        "jobId": paused.job_id,
+        "label": paused.label or None,
     }
 
 

@@ -3,21 +3,24 @@
 import json
 import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from pidispatch.cli.at_queue import AtQueue, at_queue
+from pidispatch.cli.heard import unheard_rules
 from pidispatch.cli.snapshot import Snapshot, as_document
 from pidispatch.cli.status_view import rendered
 from pidispatch.cli.streams import reader_is_gone
 from pidispatch.cli.view import QuietConsole, error_console, note
-from pidispatch.cli.wait import Pause, signalled
 from pidispatch.config.text import printable
 from pidispatch.server.client import ServerFacts, check_server
 from pidispatch.values.errors import InfraError
+
+if TYPE_CHECKING:
+    from pidispatch.cli.wait import Pause
 
 #: Jobs that run, and jobs that are held, which are shown one by one.
 SHOWN: Final = 20
@@ -33,13 +36,17 @@ EVERY_S: Final = 1.0
 def status(as_json: bool, watch: bool) -> int:
     """Show the queue: what runs, what waits, what is held, why and until when, and which workers are there.
 
-    Only the server's variables are read, so that it works while any other setting is broken. Exit code 1: the server
+    Only the server's variables are read, and PI_TRIGGERS_FILE where it can be, so that it works while any other setting
+    is broken. Exit code 1: the server
     does not run, or does not answer.
     """
     with at_queue() as queue:
         if not watch:
             _print(QuietConsole(), look(queue, LISTED if as_json else SHOWN, queue.server.facts), as_json=as_json)
             return 0
+        # Imported here: one look waits for nothing, and is to be over in a moment.
+        from pidispatch.cli.wait import signalled
+
         with signalled() as pause:
             if as_json:
                 _lines(queue, pause)
@@ -55,6 +62,9 @@ def look(queue: AtQueue, most: int, facts: ServerFacts | None = None) -> Snapsho
         server=facts or check_server(queue.server.client, queue.server.address),
         overview=queue.store.overview(most),
         workers=queue.store.workers(),
+        sources=queue.store.sources(),
+        paused=queue.store.paused_triggers(),
+        unheard=unheard_rules(),
     )
 
 
@@ -65,7 +75,7 @@ def _print(console: Console, seen: Snapshot, *, as_json: bool) -> None:
         console.print(rendered(seen, console))
 
 
-def _lines(queue: AtQueue, pause: Pause) -> None:
+def _lines(queue: AtQueue, pause: "Pause") -> None:
     """One line a look. A server that is away is told on standard error, once, and looked for again."""
     told = None
     for seen, fault in _looks(queue, LISTED, pause):
@@ -74,7 +84,7 @@ def _lines(queue: AtQueue, pause: Pause) -> None:
         told = _note_once(fault, told)
 
 
-def _watch(queue: AtQueue, pause: Pause) -> None:
+def _watch(queue: AtQueue, pause: "Pause") -> None:
     from rich.live import Live
 
     console, told = QuietConsole(), None
@@ -99,7 +109,7 @@ def _note_once(fault: str | None, told: str | None) -> str | None:
     return fault
 
 
-def _looks(queue: AtQueue, most: int, pause: Pause) -> Iterator[tuple[Snapshot | None, str | None]]:
+def _looks(queue: AtQueue, most: int, pause: "Pause") -> Iterator[tuple[Snapshot | None, str | None]]:
     """One look after the other, or why there is none, until somebody ends it or nobody reads any more."""
     while True:
         try:

@@ -7,12 +7,14 @@ from typing import Final
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from pidispatch.cli.snapshot import Snapshot, faulty_files, tick_age_s
+from pidispatch.cli.snapshot import Snapshot, faulty_files, is_silent, quiet_s, tick_age_s
 from pidispatch.cli.table import PIPE_COLUMNS, table_of
 from pidispatch.config.text import printable
 from pidispatch.jobs.overview import Overview
 from pidispatch.jobs.pausing import paused_state
 from pidispatch.jobs.rows import WorkerSeen
+from pidispatch.jobs.triggered import TriggerPaused
+from pidispatch.values.forge import FORGES
 from pidispatch.values.limits import Limits
 
 _STATES: Final = {"running": "open", "paused": "PAUSED", "part-paused": "PART PAUSED"}
@@ -60,6 +62,9 @@ def _facts(seen: Snapshot) -> Iterator[Text]:
         yield _fact("oldest", f"{printable(oldest.job_id)} ({printable(oldest.label)}), handed in {waits} ago")
     if overview.unrecorded:
         yield _fact("records", f"{overview.unrecorded:,} still to be written by a worker")
+    for source in seen.sources:
+        last = f"last {_span(quiet_s(seen, source))} ago" if source.last is not None else "nothing as yet"
+        yield _fact("events", f"{FORGES[source.forge].title}, {last}")
 
 
 _WORDS: Final = {
@@ -93,9 +98,40 @@ def _warnings(seen: Snapshot) -> Iterator[Text]:
                 "and goes on with what it had before; its log says why: mend the file, see pi-dispatch check FILE"
             )
             yield Text(text, style=_WARN)
+    yield from _about_triggers(seen)
     if not seen.server.durable:
         text = "the server does not keep all it is told: set appendonly yes and maxmemory-policy noeviction"
         yield Text(text, style=_WARN)
+
+
+def _about_triggers(seen: Snapshot) -> Iterator[Text]:
+    """What keeps jobs from coming in."""
+    for source in seen.sources:
+        if is_silent(seen, source):
+            title, since = FORGES[source.forge].title, source.last or source.since
+            text = (
+                f"{title} has sent nothing since {_clock(since)} ({_span(quiet_s(seen, source))}): look at its list of "
+                "recent deliveries, in the settings of the webhook. It may have switched the webhook off; with 401 "
+                "there the secret is another one than the receiver's. What came before: pi-dispatch deliveries"
+            )
+            yield Text(text, style=_WARN)
+    for name, paused in seen.paused.items():
+        label = f" ({printable(paused.label)})" if paused.label else ""
+        text = (
+            f"trigger {printable(name)}{label} is PAUSED since {_clock(paused.at)}: {pause_words(paused)}; to go on: "
+            f"pi-dispatch triggers resume {printable(name)}"
+        )
+        yield Text(text, style=_WARN)
+    for forge, places in seen.unheard.items():
+        title = next((row.title for row in FORGES.values() if row.kind == forge), printable(forge))
+        text = f"this version does not hear {title}, so these triggers cannot fire: {', '.join(map(str, places))}"
+        yield Text(text, style=_WARN)
+
+
+def pause_words(paused: TriggerPaused) -> str:
+    """Why a trigger is paused."""
+    last = printable(paused.reason or "it changed nothing")
+    return f"{paused.runs:,} runs in a row came to nothing, the last of them {printable(paused.job_id)} ({last})"
 
 
 def _queue_rows(seen: Snapshot) -> Iterator[tuple[str, ...]]:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pidispatch.cli.checks.row import Finding, Row, failed, passed, warned
+from pidispatch.cli.checks.rules import TAKE_OUT, told_once, told_unheard
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.operator_file import parse_json, read_text, refuse
 from pidispatch.config.text import printable
 from pidispatch.gates.pause_windows import parse_pause_windows
+from pidispatch.triggers.disarm import DEFAULT
 from pidispatch.triggers.entry import CronTrigger
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.values.cause import remedy_of
@@ -51,6 +53,7 @@ def triggers(scene: Scene) -> Iterator[Finding]:
     """The file of the triggers, where there is one. Raises `ConfigError` where no worker would start on it."""
     path = scene.settings("PI_TRIGGERS_FILE").triggers_file
     if path is None:
+        yield from _default_triggers()
         return
     entries = parse_triggers(read_text(path), path).triggers
     schedules = [one for one in entries if isinstance(one, CronTrigger)]
@@ -65,6 +68,22 @@ def triggers(scene: Scene) -> Iterator[Finding]:
         yield passed(_count(path, entries, "triggers"))
 
 
+def _default_triggers() -> Iterator[Finding]:
+    """The file of the current folder, which receivers read and no worker runs schedules of."""
+    path = DEFAULT.absolute()
+    if not path.exists():
+        return
+    try:
+        found = _count(path, parse_triggers(read_text(path), path).triggers, "triggers")
+    except ConfigError as error:
+        yield warned(
+            f"{error.message}\nPI_TRIGGERS_FILE is not set: a receiver that is started in this folder would not start",
+            "mend it, or name another file with PI_TRIGGERS_FILE",
+        )
+    else:
+        yield passed(f"{found}; PI_TRIGGERS_FILE is not set: only a receiver that is started in this folder reads it")
+
+
 def look_into(paths: Sequence[Path]) -> list[Row]:
     """One row a file, of whatever kind it is."""
     return [_row(path) for path in paths]
@@ -76,7 +95,10 @@ def _row(path: Path) -> Row:
         text = read_text(path)
         kind = _kind(text, path)
         check = kind.check
-        found = passed(_count(path, kind.parse(text, path), kind.entries))
+        entries = kind.parse(text, path)
+        counted = _count(path, entries, kind.entries)
+        deaf = told_unheard(entries)
+        found = passed(counted) if deaf is None else warned(f"{counted}; {deaf}", TAKE_OUT)
     except ConfigError as error:
         found = failed(error.message, remedy_of(error.cause) or "mend what the message names")
     return Row(check, found.status, found.found, found.remedy)
@@ -92,4 +114,5 @@ def _kind(text: str, path: Path) -> FileKind:
 
 
 def _count(path: Path, entries: Sequence[object], called: str) -> str:
-    return f"{printable(str(path))} is good; {called}: {len(entries):,}"
+    once = told_once(entries)
+    return f"{printable(str(path))} is good; {called}: {len(entries):,}{f' ({once})' if once else ''}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from pidispatch.cli.checks import boxed, configured, files, kept, served
+from pidispatch.cli.checks import boxed, configured, files, kept, rules, served
 from pidispatch.cli.checks.row import Finding, Row, Told, failed
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.asked import asked
@@ -38,6 +38,9 @@ CHECKS: Final = (
     Check("celery", configured.celery),
     Check("quiet-hours", files.quiet_hours),
     Check("triggers", files.triggers),
+    Check("one-shots", rules.one_shots),
+    Check("forges", rules.forges),
+    Check("webhooks", rules.webhooks),
     Check("server", served.server, "it may be there all the same: see its own log, and the way to it"),
     Check("durability", served.durability),
     Check("store", served.store),

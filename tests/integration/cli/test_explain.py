@@ -82,7 +82,7 @@ def test_one_that_is_held_by_quiet_hours_names_the_windows(
     assert "held by" not in said(capsys)
     now = datetime.now(UTC)
     around = {"from": f"{now - timedelta(hours=2):%H:%M}", "to": f"{now + timedelta(hours=2):%H:%M}"}
-    scopes = ("/srv/other", str(bench.row().job.folder), "*")
+    scopes = ("/srv/other", bench.row().job.scope, "*")
     file = tmp_path / "windows.json"
     file.write_text(json.dumps({"windows": [{"scope": scope, **around} for scope in scopes]}))
     monkeypatch.setenv("PI_PAUSE_WINDOWS_FILE", str(file))

@@ -11,6 +11,7 @@ from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, 
 from pidispatch.values.reason import AbortReason, Reason
 from tests.integration.cli.bench import NOW, Bench
 from tests.support.program import Ran
+from tests.support.rows import local_of
 
 BROKEN = InfraFailed(reason=Reason.INFRA, cause="exit-1")
 
@@ -134,7 +135,7 @@ def test_a_folder_with_changes_is_refused_unless_it_is_forced(bench: Bench) -> N
     assert (ran.document["status"], ran.document["cause"]) == ("refused", "dirty-tree")
     forced = retried(bench, "--force")
     assert forced.code == 0, forced.err
-    assert bench.row(forced.out.strip()).job.allow_dirty
+    assert local_of(bench.row(forced.out.strip())).allow_dirty
 
 
 def test_the_queue_is_that_of_the_first(bench: Bench) -> None:

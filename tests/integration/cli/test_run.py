@@ -26,6 +26,7 @@ from pidispatch.values.outcome import Completed, Refused
 from pidispatch.values.reason import Reason
 from tests.integration.cli.bench import WORKER, Bench
 from tests.support.program import PROGRAM, RUN_S, await_line
+from tests.support.rows import local_of
 from tests.support.server import OwnServer, until
 
 TASK_TEXT = ("--task", " the task\n")
@@ -78,7 +79,7 @@ def test_what_is_given_is_handed_on(bench: Bench) -> None:
     bench.repository.write("new.txt", "new")
     options = ["--provider", "openai", "--model", "gpt-5", "--max-turns", "7", "--image", "other:1"]
     done = bench.program.run("run", bench.folder, "--task", "x", "--flow", "tidy-up", "--force", *options)
-    job = bench.row(_id(done.out)).job
+    job = local_of(bench.row(_id(done.out)))
     assert (job.provider, job.model, job.max_turns, job.image) == ("openai", "gpt-5", 7, "other:1")
     assert (job.flow, job.allow_dirty) == ("tidy-up", True)
 
@@ -87,7 +88,7 @@ def test_an_empty_option_is_left_open_and_the_folder_has_its_real_name(bench: Be
     (bench.program.home / "link").symlink_to(bench.repository.path)
     empty = ("--provider", "", "--model", "", "--image", "", "--flow", "")
     done = bench.program.run("run", "./link/.", "--task", "x", *empty)
-    job = bench.row(_id(done.out)).job
+    job = local_of(bench.row(_id(done.out)))
     assert (job.provider, job.model, job.image, job.flow) == (None, None, None, None)
     assert job.folder == bench.repository.path
 
@@ -100,8 +101,8 @@ def test_a_schedule_is_fired_by_hand_on_the_machine_that_has_its_folder(bench: B
     done = bench.program.run("run", "--trigger", "nightly", PI_TRIGGERS_FILE=str(file))
     assert done.code == 0, done.err
     row = bench.row(_id(done.out))
-    assert (row.state, row.job.trigger) == (JobState.QUEUED, Matched(id="nightly", index=0))
-    assert (row.job.folder, row.job.flow, row.job.max_turns) == (bench.repository.path, "tidy", 3)
+    assert (row.state, local_of(row).trigger) == (JobState.QUEUED, Matched(id="nightly", index=0))
+    assert (local_of(row).folder, row.job.flow, row.job.max_turns) == (bench.repository.path, "tidy", 3)
     # The schedule itself is where it was: it is no occurrence.
     assert bench.store.dealt_with(["nightly"]) == {"nightly": None}
     file.write_text(json.dumps({"triggers": [{"on": on, "run": {**run, "folder": "/nonexistent/site"}}]}))

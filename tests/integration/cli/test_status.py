@@ -6,18 +6,25 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pidispatch.cli.at_queue import at_queue
 from pidispatch.cli.main import _run
+from pidispatch.cli.status import SHOWN, look
+from pidispatch.jobs.delivered import Delivery
 from pidispatch.jobs.rows import Deferred
+from pidispatch.values.forge import JobKind
 from tests.integration.cli.bench import Bench
 from tests.support.documented import documented, keys
+from tests.support.oneshots import write
 from tests.support.program import RUN_S
+from tests.support.round_trips import round_trips
 from tests.support.server import free_port
+from tests.unit.triggers.entries import rule
 
 #: An unreachable server is an error within so many seconds.
 SECONDS = 3.0
@@ -30,6 +37,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PI_LOGS_DIR", "relative")
 
 
+def pause_trigger(bench: Bench, name: str) -> None:
+    """A trigger is paused, as the scripts of the store note it."""
+    why = {"at": 1_767_355_200_000, "runs": 5, "jobId": "local-idle", "reason": "", "label": "local site tidy"}
+    with closing(bench.server.client()) as client:
+        client.set(f"pi:trigger:paused:{name}", json.dumps(why))
+        client.sadd("pi:triggers:paused", name)
+
+
 @pytest.fixture
 def busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A queue with a job in every place, and a worker."""
@@ -40,6 +55,9 @@ def busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     bench.store.progress("local-runs", 3, 12345)
     assert isinstance(bench.store.defer(bench.take("local-sleeps"), 60_000, "scope-busy"), Deferred)
     queues = "pi-jobs,pi-jobs@build-1"
+    bench.store.hear([JobKind.GITHUB])
+    bench.store.log_delivery(JobKind.GITHUB, Delivery(id="1", event="watch", reason="unhandled-event"), "dropped")
+    pause_trigger(bench, "nightly")
     bench.store.beat("build-1", {"queues": queues, "slots": 3, "running": 1, "heardS": 7, "engine": "e"})
     return bench
 
@@ -73,7 +91,11 @@ def test_all_that_it_says_as_json(busy: Bench, capsys: pytest.CaptureFixture[str
     assert busy.folder not in json.dumps(told)
 
 
-def test_every_key_of_the_json_is_documented_and_no_other(busy: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_key_of_the_json_is_documented_and_no_other(
+    busy: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(write(tmp_path / "triggers.json", rule("gitlab"))))
+    assert busy.store.sources()
     assert keys(document(capsys)) == documented("how-to/status.md", "### As JSON")
 
 
@@ -92,6 +114,32 @@ def test_a_person_sees_the_same(busy: Bench, capsys: pytest.CaptureFixture[str])
         r"^local-sleeps +scope-busy +1/2 +\S+ \S+Z \(in \d+ s\) +pi-jobs +local site - *$", out, re.MULTILINE
     )
     assert "private" not in out
+
+
+def test_what_keeps_jobs_from_coming_in_is_told(
+    busy: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = document(capsys)
+    [source] = told["sources"]
+    assert (source["forge"], source["silent"], source["last"] is not None) == ("github", False, True)
+    assert [(one["trigger"], one["runs"]) for one in told["pausedTriggers"]] == [("nightly", 5)]
+    assert told["unservedRules"] == []
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(write(tmp_path / "triggers.json", rule(), rule("gitlab"))))
+    assert document(capsys)["unservedRules"] == [{"forge": "gitlab", "indexes": [1]}]
+    assert _run(["status"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^events +GitHub, last \d+ s ago$", out, re.MULTILINE)
+    assert "pi-dispatch triggers resume nightly" in out
+    assert "this version does not hear GitLab, so these triggers cannot fire: 1" in out
+    assert busy.store.paused_triggers()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_look_takes_few_round_trips() -> None:
+    with at_queue() as queue, round_trips() as asked:
+        look(queue, SHOWN, queue.server.facts)
+    # The queue in three, the workers in two, who is heard in one, what is paused in two.
+    assert asked.times <= 8
 
 
 def test_a_pause_is_said_loudly(busy: Bench, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,11 @@ from pidispatch.cli.completion import (
     MOST,
     complete_failed_jobs,
     complete_jobs,
+    complete_one_shots,
     complete_outputs,
     complete_records,
     complete_schedules,
+    complete_triggers,
 )
 from pidispatch.cli.main import VERBS, _run
 
@@ -130,6 +132,18 @@ def test_schedules_are_offered_as_their_file_has_them(tmp_path: Path, monkeypatc
     assert in_bash("run", "--trigger", "n", PI_TRIGGERS_FILE=str(file)) == ["nightly"]
     file.write_text('{"triggers": [{}]}')
     assert offered(complete_schedules) == []
+
+
+def test_rules_are_offered_by_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "triggers.json"
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(file))
+    ons = [{"type": "label"}, {"type": "cron", "id": "nightly"}, {"type": "issue", "once": True}, {"once": False}]
+    file.write_text(json.dumps({"triggers": [{"on": on} for on in ons]}))
+    assert offered(complete_schedules) == ["nightly"]
+    assert offered(complete_triggers) == ["0", "nightly", "2", "3"]
+    assert offered(complete_one_shots) == ["2"]
+    assert in_bash("triggers", "resume", "n", PI_TRIGGERS_FILE=str(file)) == ["nightly"]
+    assert in_bash("triggers", "rearm", "", PI_TRIGGERS_FILE=str(file)) == ["2"]
 
 
 @pytest.mark.parametrize("complete", [complete_jobs, complete_failed_jobs])

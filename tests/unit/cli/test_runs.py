@@ -86,7 +86,7 @@ def test_what_is_not_there_is_a_dash(store: RecordStore, capsys: pytest.CaptureF
 
 
 @pytest.mark.example("ch8 F14", "a completed run that changed nothing says so in the list")
-def test_a_run_that_changed_nothing_says_so(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_f14_a_run_that_changed_nothing_says_so(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:
     store.write(record("local-1", changed=False))
     lines = listed(capsys=capsys)[1]
     assert cells(lines[0])[-1] == "CHANGED"
@@ -95,6 +95,22 @@ def test_a_run_that_changed_nothing_says_so(store: RecordStore, capsys: pytest.C
     for width in (80, 200):
         # Bold and reversed, as NO_COLOR forbids the yellow.
         assert "\x1b[1;7mno" in at_terminal(width, record("local-1", changed=False), color=True)
+
+
+@pytest.mark.example("ch8 F14", "a completed run that changed nothing is not as green as one that changed something")
+def test_f14_it_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    green, yellow = "\x1b[32mcompleted", "\x1b[33mcompleted"
+    assert green in at_terminal(200, record(changed=True), color=True)
+    assert green in at_terminal(200, record(changed=None), color=True)
+    assert yellow in at_terminal(200, record(changed=False), color=True)
+    refused = at_terminal(200, record(changed=False, outcome="failed", reason="infra"), color=True)
+    assert "\x1b[31mfailed" in refused
+
+
+def test_a_command_job_shows_its_command(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write(record("gh-1", flow=None, command="wf\x1b"))
+    assert cells(listed(capsys=capsys)[1][1])[2] == "/wf\\u{001B}"
 
 
 def test_nothing_is_cut_where_no_person_looks(store: RecordStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """What `status` says of a queue, from the values alone."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,10 +10,15 @@ from rich.console import Console
 
 from pidispatch.cli.snapshot import Snapshot, as_document, tick_age_s
 from pidispatch.cli.status_view import rendered
+from pidispatch.jobs.deliveries import Source
 from pidispatch.jobs.overview import JobSeen, Overview, QueueSeen
 from pidispatch.jobs.pausing import paused_state
 from pidispatch.jobs.rows import WorkerSeen
+from pidispatch.jobs.triggered import TriggerPaused
 from pidispatch.server.client import ServerFacts
+from pidispatch.values.epoch import to_ms
+from pidispatch.values.forge import JobKind
+from pidispatch.values.limits import Limits
 from tests.support.facts import server_facts
 
 AT = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -153,3 +159,72 @@ def test_as_json_every_key_is_there_also_of_an_empty_queue() -> None:
     )
     assert document["at"] == "2026-01-02T12:00:00Z"
     assert document["slots"] == {"taken": 0, "all": 0}
+
+
+def heard(since: float, last: float | None, forge: JobKind = JobKind.GITHUB) -> Source:
+    """A forge that is heard since so many seconds, and sent something so many ago."""
+    return Source(
+        forge=forge,
+        since=AT - timedelta(seconds=since),
+        last=None if last is None else AT - timedelta(seconds=last),
+    )
+
+
+@pytest.mark.example("ch8 F10", "status warns when a forge that is heard has been silent for long")
+def test_f10_a_forge_that_has_gone_silent_is_told_with_the_remedy() -> None:
+    long = Limits().source_silent_s
+    seen = replace(snapshot(), sources=(heard(9 * long, long + 1), heard(9 * long, 60, JobKind.GITLAB)))
+    [warned] = [line for line in said(seen).splitlines() if "has sent nothing since" in line]
+    assert warned.startswith("GitHub has sent nothing since 2025-12-26 11:59:59Z (7 d): look at its list of recent")
+    assert "pi-dispatch deliveries" in warned
+    assert "with 401 there the secret is another one than the receiver's" in warned
+    assert [one["silent"] for one in as_document(seen)["sources"]] == [True, False]
+    assert as_document(seen)["sources"][0]["last"] == "2025-12-26T11:59:59Z"
+
+
+@pytest.mark.parametrize(
+    ("since", "last", "silent", "fact"),
+    [
+        (Limits().source_silent_s - 1, None, False, "nothing as yet"),
+        (Limits().source_silent_s + 1, None, True, "nothing as yet"),
+        (9 * Limits().source_silent_s, Limits().source_silent_s, False, "last 7 d ago"),
+        (60, 5, False, "last 5 s ago"),
+    ],
+)
+def test_what_counts_as_silent(since: float, last: float | None, silent: bool, fact: str) -> None:
+    seen = replace(snapshot(), sources=(heard(since, last),))
+    assert as_document(seen)["sources"][0]["silent"] is silent
+    assert ("has sent nothing since" in said(seen)) is silent
+    assert f"events      GitHub, {fact}\n" in said(seen)
+
+
+def test_without_a_receiver_nothing_is_said_of_events() -> None:
+    assert "events" not in said(snapshot())
+    assert [as_document(snapshot())[key] for key in ("sources", "pausedTriggers", "unservedRules")] == [[], [], []]
+
+
+def test_a_paused_trigger_is_told_with_what_lets_it_go_on() -> None:
+    failed = TriggerPaused(at=to_ms(AT), runs=5, job_id="gh-1", reason="image-missing", label="github a/b#7 fix")
+    idle = TriggerPaused(at=to_ms(AT), runs=1_000, job_id="repeat:nightly:1")
+    seen = replace(snapshot(), paused={"0123456789abcdef": failed, "nightly": idle})
+    told = [line for line in said(seen).splitlines() if "is PAUSED" in line]
+    assert told == [
+        "trigger 0123456789abcdef (github a/b#7 fix) is PAUSED since 2026-01-02 12:00:00Z: 5 runs in a row came to "
+        "nothing, the last of them gh-1 (image-missing); to go on: pi-dispatch triggers resume 0123456789abcdef",
+        "trigger nightly is PAUSED since 2026-01-02 12:00:00Z: 1,000 runs in a row came to nothing, the last of them "
+        "repeat:nightly:1 (it changed nothing); to go on: pi-dispatch triggers resume nightly",
+    ]
+    assert as_document(seen)["pausedTriggers"][1] == {
+        "trigger": "nightly",
+        "since": "2026-01-02T12:00:00Z",
+        "runs": 1000,
+        "reason": None,
+        "jobId": "repeat:nightly:1",
+        "label": None,
+    }
+
+
+def test_rules_that_nothing_hears_are_told() -> None:
+    seen = replace(snapshot(), unheard={"gitlab": [0, 3]})
+    assert "this version does not hear GitLab, so these triggers cannot fire: 0, 3\n" in said(seen)
+    assert as_document(seen)["unservedRules"] == [{"forge": "gitlab", "indexes": [0, 3]}]

@@ -1,0 +1,100 @@
+"""The rules of the triggers file: those that fire once, those that nothing hears, and what hearing them takes."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from pidispatch.cli.checks.row import Finding, Told, passed, warned
+from pidispatch.cli.checks.scene import Scene
+from pidispatch.cli.heard import is_served
+from pidispatch.config.operator_file import read_text
+from pidispatch.config.text import printable
+from pidispatch.triggers.disarm import triggers_path
+from pidispatch.triggers.entry import ForgeTrigger, TriggersFile
+from pidispatch.triggers.file import parse_triggers
+from pidispatch.triggers.identity import oneshot_of
+from pidispatch.values.errors import ConfigError
+from pidispatch.values.forge import FORGES, JobKind
+
+#: What to do about rules that nothing hears.
+TAKE_OUT: Final = "take them out, or use a version that hears the forge"
+
+
+def one_shots(scene: Scene) -> Iterator[Finding]:
+    """The rules that fire once, and whether the file that they are marked in is the one that was meant."""
+    configured = scene.settings("PI_TRIGGERS_FILE").triggers_file
+    path, file = _file(scene)
+    armed, spent = _once(file.triggers)
+    if armed and configured is None:
+        yield warned(
+            f"triggers {_places(armed)} of {printable(str(path))} fire once and are armed, and PI_TRIGGERS_FILE is not "
+            "set: a worker marks the triggers.json of the folder that it is started in, perhaps not the file that the "
+            "receiver reads",
+            "set PI_TRIGGERS_FILE to the whole path of the file, for workers and receivers",
+        )
+    elif armed:
+        yield passed(f"triggers {_places(armed)} fire once and are armed")
+    if spent:
+        yield passed(
+            f"triggers {_places(spent)} have fired and match nothing; pi-dispatch triggers rearm INDEX arms one again"
+        )
+
+
+def forges(scene: Scene) -> Iterator[Finding]:
+    """Rules of forges that this version does not hear."""
+    _, file = _file(scene)
+    if (deaf := told_unheard(file.triggers)) is not None:
+        yield warned(deaf, TAKE_OUT)
+
+
+def webhooks(scene: Scene) -> Iterator[Finding]:
+    """What GitHub's webhooks are verified with, where a rule is about them. It is never shown."""
+    _, file = _file(scene)
+    rules = [at for at, one in file.forge_rules if one.run.kind is JobKind.GITHUB and one.mark is None]
+    if not rules:
+        return
+    if scene.settings("WEBHOOK_SECRET").webhook_secret:
+        yield passed("WEBHOOK_SECRET is set")
+    else:
+        yield warned(
+            f"triggers {_places(rules)} are about GitHub, and WEBHOOK_SECRET is not set: a receiver that is started in "
+            "this environment is refused",
+            "set it to the secret of the webhook, where the receiver is started",
+        )
+
+
+def told_once(entries: Sequence[object]) -> str | None:
+    """How many rules of a file fire once; `None` where none does."""
+    armed, spent = _once(entries)
+    counts = ((len(armed), "armed"), (len(spent), "spent"))
+    words = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f"firing once: {words}" if words else None
+
+
+def told_unheard(entries: Sequence[object]) -> str | None:
+    """Which armed rules of a file are of a forge that this version does not hear; `None` where none is."""
+    found: dict[JobKind, list[int]] = {}
+    for at, one in enumerate(entries):
+        if isinstance(one, ForgeTrigger) and one.mark is None and not is_served(one.run.kind):
+            found.setdefault(one.run.kind, []).append(at)
+    told = [f"triggers {_places(places)} are about {FORGES[kind].title}" for kind, places in found.items()]
+    return f"{', '.join(told)}, which this version does not hear: they cannot fire" if told else None
+
+
+def _once(entries: Sequence[object]) -> tuple[list[int], list[int]]:
+    """Places of the rules that fire once: armed, and spent."""
+    rules = [(at, one) for at, one in enumerate(entries) if isinstance(one, ForgeTrigger) and oneshot_of(one)]
+    return [at for at, one in rules if one.mark is None], [at for at, one in rules if one.mark is not None]
+
+
+def _file(scene: Scene) -> tuple[Path, TriggersFile]:
+    """The file that receivers read; what is wrong with it, or that there is none, has a row of its own."""
+    path = triggers_path(scene.settings("PI_TRIGGERS_FILE"))
+    try:
+        return path, parse_triggers(read_text(path), path)
+    except ConfigError:
+        raise Told from None
+
+
+def _places(places: Sequence[int]) -> str:
+    return ", ".join(map(str, places))
