@@ -18,7 +18,7 @@ from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
 from pidispatch.runs.attempt import Attempt
 from pidispatch.runs.records import RecordStore
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Completed
 from pidispatch.values.record import Result, RunRecord
@@ -40,7 +40,7 @@ def attempt_overhead(client: docker.DockerClient) -> Iterator[Figure]:
         settings = _settings(folder, image, neighbour.alias)
         records, engine = RecordStore(settings.logs_dir), Engine(client)
 
-        def finish(job: LocalJob, result: Result) -> None:
+        def finish(job: Job, result: Result) -> None:
             records.write(RunRecord.of(job, result, "bench"))
 
         environ = {"ANTHROPIC_API_KEY": "k"}

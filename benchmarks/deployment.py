@@ -64,7 +64,7 @@ class Deployment:
         for folder in (self.records, self.written, place / "home"):
             folder.mkdir(mode=0o700)
         self.folders = [make_repository(place / "folders" / str(number)).path for number in range(slots)]
-        self._start("stub", sys.executable, "-m", "benchmarks.stub_engine", str(self._engine), IMAGE, engine_id)
+        self.start("stub", sys.executable, "-m", "benchmarks.stub_engine", str(self._engine), IMAGE, engine_id)
         until(self._engine.exists, "the stub of the engine", _TAKE_S)
 
     @property
@@ -137,7 +137,7 @@ class Deployment:
 
     def worker(self) -> "subprocess.Popen[bytes]":
         """A worker by the verb, once it takes jobs."""
-        process = self._start("worker", PROGRAM, "worker")
+        process = self.start("worker", PROGRAM, "worker")
         log = self._place / "worker.log"
         until(lambda: self._lives(process, "worker") and "worker_started" in log.read_text(), "the worker", _TAKE_S)
         return process
@@ -146,7 +146,7 @@ class Deployment:
         """A worker of Celery's own with as many threads as there are slots."""
         worker = ("-m", "celery", "-A", f"benchmarks.{application}", "worker")
         pool = ("--pool", "threads", "--concurrency", str(self.slots))
-        return self._start(application, sys.executable, *worker, *pool, *options)
+        return self.start(application, sys.executable, *worker, *pool, *options)
 
     def bare_worker(self) -> "subprocess.Popen[bytes]":
         """A worker of the baseline, once it takes tasks."""
@@ -171,12 +171,13 @@ class Deployment:
             raise RuntimeError(f"the benchmark's own {name} ended: {said[-3000:]}")
         return True
 
-    def _start(self, name: str, *command: str) -> "subprocess.Popen[bytes]":
+    def start(self, name: str, *command: str, more: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+        """A program of the benchmark's, with `more` in its environment; ended with this."""
         with (self._place / f"{name}.log").open("wb") as log:
             # Its own session: Ctrl-C is for the benchmark, which ends it.
             process = subprocess.Popen(
                 command,
-                env=self.environment,
+                env=self.environment | dict(more or {}),
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -32,7 +32,7 @@ from pidispatch.jobs.rows import Acquired, Lease
 from pidispatch.jobs.store import JobStore
 from pidispatch.money.windows import Window
 from pidispatch.runs.attempt import Attempt
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
@@ -93,7 +93,7 @@ def _alone(place: Deployment) -> tuple[list[float], list[float]]:
         os.environ.pop("DOCKER_HOST") if before is None else os.environ.update(DOCKER_HOST=before)
     full = Refused(reason=Reason.OVER_BUDGET, cause="day")
 
-    def finish(_: LocalJob, result: Result) -> None:
+    def finish(_: Job, result: Result) -> None:
         if result.outcome != full:
             raise RuntimeError(f"the benchmark's own attempt was not refused at the cap: {result.outcome}")
 

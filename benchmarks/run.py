@@ -20,6 +20,7 @@ from benchmarks.measure import Figure, Measured, figure, machine, quoted, read, 
 from benchmarks.money import money  # noqa: E402
 from benchmarks.recovery import recovery  # noqa: E402
 from benchmarks.runner import first_request  # noqa: E402
+from benchmarks.webhook import webhooks  # noqa: E402
 from benchmarks.workspace import dotpi_files, large_repository  # noqa: E402
 from tests.support.program import PROGRAM  # noqa: E402
 
@@ -46,6 +47,7 @@ def main() -> int:
         help_time(),
         *dispatch(),
         *money(),
+        *webhooks(),
         *held_jobs(),
         first_request(client),
         call_overhead(client),
