@@ -24,6 +24,7 @@ from tools.docs_page import code, page, table  # noqa: E402
 from tools.docs_source import PACKAGE, RUNNER, Call, examples_in, log_events, runner_lines  # noqa: E402
 from tools.docs_triggers import triggers_schema  # noqa: E402
 from tools.docs_values import (  # noqa: E402
+    forges_page,
     keys_page,
     limits_page,
     reasons_page,
@@ -117,6 +118,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/events.md": events_page,
     "docs/reference/examples.md": examples_page,
+    "docs/reference/forges.md": forges_page,
     "docs/reference/keys.md": keys_page,
     "docs/reference/limits.md": limits_page,
     "docs/reference/reasons.md": reasons_page,

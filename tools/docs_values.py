@@ -8,19 +8,22 @@ from typing import Final
 
 from pidispatch.box.providers import KEY_VARIABLES
 from pidispatch.config.settings import EMPTY_IS_A_VALUE, Settings
+from pidispatch.forges.registry import MODULES
 from pidispatch.jobs.keys import KEYS
 from pidispatch.jobs.rows import JobState
 from pidispatch.runs.classify import exit_code
 from pidispatch.triggers.spelling import SPELLINGS
 from pidispatch.values import names
 from pidispatch.values.cause import CAUSES
+from pidispatch.values.event import Drop
+from pidispatch.values.forge import FORGES
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, InfraFailed, Outcome, Refused, recorded_outcome
 from pidispatch.values.reason import FAILURES, KEPT_RUNNER_REASONS, AbortReason, Reason, RunnerReason
 from pidispatch.values.verdict import Why
 from tools.docs_page import code, page, table
 from tools.docs_source import PACKAGE, RUNNER, constant_default, field_notes, member_notes
-from tools.docs_triggers import field_rows, refused_rows
+from tools.docs_triggers import PARTS, field_rows, refused_rows, word_rows
 
 _ABORTS: Final[Mapping[AbortReason, tuple[Reason, str]]] = {
     AbortReason.JOB_TIMEOUT: (Reason.WORKER_ABORT, "The time of the attempt was up."),
@@ -170,6 +173,35 @@ def keys_page() -> str:
     )
 
 
+def forges_page() -> str:
+    """What is different about each forge, and why an event starts no job."""
+    rows = [
+        [
+            row.title,
+            code(row.kind.value),
+            code(row.route),
+            code(row.prefix),
+            ", ".join(map(code, row.pull_actions)),
+            code(row.close_word) if row.close_word else "-",
+            "in the event" if row.says_association else "asked of the forge",
+            "those that the event added" if row.added_labels else "all of the item",
+            "yes" if row.kind in MODULES else "not yet",
+        ]
+        for row in FORGES.values()
+    ]
+    head = ["forge", "`run.kind`", "path", "ids of jobs", "words for pull requests", "closing", "whose word counts"]
+    return page(
+        "Forges",
+        "Events come to the [receiver](../how-to/receiver.md) at the path of their forge. A job is known by the id of "
+        "the delivery behind the prefix.",
+        table([*head, "labels", "served"], rows),
+        "## Why an event starts no job",
+        "An authentic event that no rule takes is answered with 204, so that the forge does not count it as a failure. "
+        "The log (`dropped`), `pi-dispatch deliveries` and `pi-dispatch explain-event` say why.",
+        table(["reason", "meaning"], [[code(drop.value), drop.meaning] for drop in Drop]),
+    )
+
+
 def states_page() -> str:
     """States of a job, and why one sleeps."""
     states = member_notes(PACKAGE / "jobs" / "rows.py", "JobState")
@@ -186,24 +218,34 @@ def states_page() -> str:
 def triggers_page() -> str:
     """The fields of the triggers file, and what refuses it."""
     head = ["field", "holds", "meaning", "example"]
+    fields = [part for name in PARTS for part in (f"## {name}", table(head, field_rows(name)))]
     return page(
         "The triggers file",
         "JSON (RFC 8259, in UTF-8): an object with the list `triggers`, whose entries are objects with the two parts "
         "`on` and `run`. Its JSON Schema, for editors, is `triggers/triggers.schema.json`; `triggers/examples/` holds "
-        "files to begin with. When schedules fall due: [schedules](../how-to/schedules.md).",
+        "files to begin with. When schedules fall due: [schedules](../how-to/schedules.md). What rules for events are "
+        "for: [triggers](../how-to/triggers.md).",
         "The file is taken as a whole or refused as a whole. A refusal names every broken entry, by its place counted "
         "from 0 or by its id, the field, the reason and what to write. A key that stands twice in one object refuses "
         "it, at any depth.",
-        "## on",
-        table(head, field_rows("on")),
-        "## run",
-        table(head, field_rows("run")),
+        "An entry is known by its place: where one is taken out or put in between, the numbers of those behind it "
+        "change, in the log and in the commands. What is kept of an entry beyond its job (that it is paused, that it "
+        "fires once and has) is kept under the id of a schedule, and for a rule under what it says, so that it moves "
+        "with it.",
+        *fields,
         "`null` stands for a field that was left out where the table says so; elsewhere it refuses the file. Fields "
-        "that this page does not name are dropped.",
+        "that this page does not name are dropped, and so are those of another type of entry.",
+        "## The words of each forge",
+        "What `on.action` may hold, with the forge's own spelling. The word for labels needs a label in `any` or "
+        "`all`, as every rule for labels does; the word for closing stands alone, and is the one of rules for closed "
+        "issues too. Where there is none, there are no such rules.",
+        table(["forge", "`run.kind`", "pull requests", "labels", "closing"], word_rows()),
+        "`any`, `all` and `none` refuse the file in a rule for closing, and in one for pull requests of Azure DevOps, "
+        "whose events tell of no labels. `reviewState` is GitHub's alone. A forge has at most one rule for comments.",
         "## What refuses the file",
-        "Other kinds of `on.type` (`label`, `comment`, `pull_request`, `issue`) are not served by this version, and a "
-        "file with one of them is refused. So is one with any of these:",
-        table(["field", "why"], refused_rows()),
+        table(["field", "in", "why"], refused_rows()),
+        "Fields that do not go together refuse it too: `flow` and `command`; `command` and `instructions`; `once` and "
+        "`replicas`; `once` without `number`; `disarmed` without `once`.",
         "## Keys that are nearly a field",
         "A key that differs from one of these only by case, by characters other than letters and digits, or by a usual "
         "slip (`modelId`, `backends`, `maxTurn`) refuses the file, and so does one that stands in the other of the two "

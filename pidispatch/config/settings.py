@@ -57,11 +57,20 @@ def _default_agent_dir() -> Path:
 
 _CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: Variables for which an empty value is refused instead of read as unset.
-EMPTY_IS_A_VALUE: Final = ("PI_JOBS_DIR", "PI_GLOBAL_PI_DIR", "PI_PAUSE_WINDOWS_FILE")
+EMPTY_IS_A_VALUE: Final = ("PI_JOBS_DIR", "PI_GLOBAL_PI_DIR", "PI_PAUSE_WINDOWS_FILE", "GITHUB_AUTH_SOURCE")
 
 
-#: Variables whose value is never repeated.
-_SECRET = frozenset({"VALKEY_PASSWORD"})
+#: Variables whose value is never repeated: secrets, and those in whose place people put one.
+_SECRET = frozenset(
+    {
+        "VALKEY_PASSWORD",
+        "WEBHOOK_SECRET",
+        "GITHUB_APP_PRIVATE_KEY",
+        "GITHUB_PAT_VAR",
+        "GITHUB_API_URL",
+        "GITHUB_URL",
+    }
+)
 
 
 class Settings(FileSettings, MoneySettings, QueueSettings, ReceiverSettings, GitHubSettings):
@@ -275,7 +284,7 @@ class Settings(FileSettings, MoneySettings, QueueSettings, ReceiverSettings, Git
     def _forwardable(self) -> Self:
         refused = {*names.ALWAYS_WRITTEN, *names.SOMETIMES_WRITTEN, *names.RUNNER_INTERNAL, *names.RESERVED}
         refused -= {"HOME"}
-        refused |= {*names.NEVER_FORWARDED}
+        refused |= {*names.NEVER_FORWARDED, self.github_pat_var}
         if self.egress:
             refused |= {*names.PROXY_WRITTEN}
         offenders = [name for name in self.forward_env if name in refused]

@@ -92,6 +92,11 @@ CAUSES: Final[dict[str, Explained]] = {
     ),
     "folder-unreadable": Explained("Something in the folder cannot be examined.", "Check its owner and mode."),
     "folder-unusable": Explained("A folder of pi-dispatch's own cannot be made.", _OWNER),
+    "forge-refused": Explained(
+        "The forge does not take the credential.",
+        "Check that it is valid, for this address and of this clock; docs/how-to/github.md says what it needs.",
+    ),
+    "forge-unanswered": Explained("The forge does not answer, or not in words that are known.", "Try again later."),
     "git-dir": Explained("Host git's own directory cannot be made.", _OWNER),
     "git-failed": Explained("A git program failed on the host.", _GIT),
     "git-not-put-back": Explained(
@@ -99,6 +104,13 @@ CAUSES: Final[dict[str, Explained]] = {
         "Look at .git/config and .git/hooks before you use git there; the next start of a worker tries again.",
     ),
     "git-unusable": Explained("The repository cannot be used as it stands.", _GIT),
+    "identity-timed-out": Explained(
+        "The forge did not say in time which account is the receiver's own.", "Try again later."
+    ),
+    "identity-unknown": Explained(
+        "The forge does not say which account is the receiver's own.",
+        "Check the credential; docs/how-to/github.md says what it needs.",
+    ),
     "image-build": Explained("The image could not be built.", "Read the end of the builder's output."),
     "image-reference": Explained("That is no name of an image.", "Write it like name:tag."),
     "internal-error": Explained(
@@ -147,6 +159,10 @@ CAUSES: Final[dict[str, Explained]] = {
         "PI_GLOBAL_PI_DIR holds more than models.json.", "Move the rest out of the folder."
     ),
     "overlay-unreadable": Explained("PI_GLOBAL_PI_DIR cannot be read.", "Check its owner and mode."),
+    "receiver-listen": Explained(
+        "The receiver cannot listen where it is to.",
+        "End what listens there, or name another place: RECEIVER_BIND, RECEIVER_PORT, RECEIVER_HEALTH_BIND.",
+    ),
     "record-unwritable": Explained("The run's record cannot be written.", "Make room, or name another PI_LOGS_DIR."),
     "root-group": Explained(
         "The job would run in root's group.",
@@ -201,6 +217,11 @@ CAUSES: Final[dict[str, Explained]] = {
         "The job is accepted, and its ticket did not reach the server.", "A worker publishes it again by itself."
     ),
     "timeout": Explained("A program on the host took too long.", "Try again; is the folder very large?"),
+    "triggers-locked": Explained("Another program writes the triggers file.", "Try again."),
+    "triggers-read-only": Explained(
+        "The triggers file, or its folder, is not to be written.", "Make both writable, or write the file by hand."
+    ),
+    "triggers-unwritable": Explained("The triggers file cannot be written.", _OWNER),
     "unfinished": Explained("The attempt came to no end.", _AGAIN),
     "unserved-bound": Explained(
         "A bound is set that this version does not enforce.", "Take the variable away, or use a version that does."

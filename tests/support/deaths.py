@@ -13,6 +13,7 @@ from pidispatch.jobs.store import JobStore
 from pidispatch.values.limits import Limits
 from tests.support.matrix import PATIENCE_S, Scene
 from tests.support.post import QUICK, Worker
+from tests.support.rows import local_of
 from tests.support.server import until
 
 #: A job that does not end while a test looks at it.
@@ -96,7 +97,7 @@ def a_busy_folder(scene: Scene) -> None:
     """A job that is put to sleep while another one works in its folder."""
     worker = _running(scene)
     assert scene.main is not None
-    scene.submit("ok", scene.post.row(scene.main).job.folder)
+    scene.submit("ok", local_of(scene.post.row(scene.main)).folder)
     scene.await_death(worker)
 
 

@@ -24,6 +24,7 @@ from pidispatch.runs.note import read_note
 from pidispatch.values.names import JOB_PREFIX
 from pidispatch.workspace.jobdir import NOTE, sanitise
 from tests.support.post import ROOT, Post, Worker
+from tests.support.rows import local_of
 from tests.support.server import OwnServer, until
 from tests.support.worker_app import VARIABLE
 
@@ -209,7 +210,7 @@ def conclude(scene: Scene) -> tuple[str, int]:
     ids = scene.ids()
     rows = {job_id: post.await_end(job_id, PATIENCE_S) for job_id in ids}
     main = scene.main or (ids[0] if ids else None)
-    further = post.submit(post.job("ok", rows[main].job.folder if main else None))
+    further = post.submit(post.job("ok", local_of(rows[main]).folder if main else None))
     assert post.await_end(further, PATIENCE_S).state is JobState.COMPLETED
     # The engine tells its events in their order: with this one every earlier one has come.
     post.await_starts(further)

@@ -4,6 +4,12 @@ from pidispatch.jobs.rows import JobState, Row
 from pidispatch.values.job import LocalJob
 
 
+def local_of(row: Row) -> LocalJob:
+    """The job of a row, which is one on a folder."""
+    assert isinstance(row.job, LocalJob)
+    return row.job
+
+
 def row_of(job: LocalJob, state: JobState = JobState.QUEUED, **update: object) -> Row:
     """The row of `job`, in its first attempt of two, with the fields of `update`."""
     row = Row.model_validate(

@@ -11,6 +11,7 @@ import pytest
 
 from pidispatch.jobs.rows import JobState
 from tests.support.post import Post, let_pass
+from tests.support.rows import local_of
 from tests.support.server import OwnServer, until
 
 
@@ -162,7 +163,7 @@ class TestLease:
         assert post.records() == []
         assert post.row(job_id) == row
         # Its slot and its folder are free.
-        post.await_end(post.submit(post.job("ok", row.job.folder)))
+        post.await_end(post.submit(post.job("ok", local_of(row).folder)))
         assert worker.stop() == 0
         assert (job_id in post.records(), post.starts.of(job_id)) == (False, 1)
 
@@ -202,7 +203,7 @@ class TestSurroundings:
         assert sum(post.starts.of(job_id) for job_id in jobs) == 0
         # The engine is back: three run at the same time, in the folders of those that failed.
         door.symlink_to(real)
-        again = [post.submit(post.job("sleep-4", post.row(one).job.folder)) for one in jobs[:3]]
+        again = [post.submit(post.job("sleep-4", local_of(post.row(one)).folder)) for one in jobs[:3]]
         until(lambda: all(post.row(one).state is JobState.ACTIVE for one in again), "three to run at once", 30)
         for job_id in again:
             assert post.await_end(job_id).state is JobState.COMPLETED

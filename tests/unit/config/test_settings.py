@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from pidispatch.config.host import host_name
 from pidispatch.config.settings import EMPTY_IS_A_VALUE, Settings, load_settings, refuse_unserved_bounds
@@ -14,6 +15,7 @@ from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
 
 FIELDS = {str(field.alias): name for name, field in Settings.model_fields.items()}
+_PEM = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"
 PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "NODE_USE_ENV_PROXY"]
 
 
@@ -64,12 +66,26 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "VALKEY_PASSWORD": None,
         "PI_KEY_PREFIX": "pi:",
         "PI_CONCURRENCY": 3,
+        "PI_BREAKER_RUNS": 5,
         "PI_WORKER_NAME": host_name(),
         "PI_CELERY_CONFIG": None,
         "PI_PAUSE_WINDOWS_FILE": None,
         "PI_TRIGGERS_FILE": None,
         "PI_TZ": None,
         "PI_SCHEDULER_STALL_MAX": 2,
+        "RECEIVER_PORT": 3000,
+        "RECEIVER_BIND": "0.0.0.0",
+        "RECEIVER_IDENTITY_RETRY_SECONDS": 600,
+        "RECEIVER_HEALTH_BIND": None,
+        "WEBHOOK_SECRET": None,
+        "GITHUB_AUTH_SOURCE": "gh",
+        "GITHUB_PAT_VAR": "GITHUB_PAT",
+        "GITHUB_APP_ID": None,
+        "GITHUB_APP_INSTALLATION_ID": None,
+        "GITHUB_APP_PRIVATE_KEY_PATH": None,
+        "GITHUB_APP_PRIVATE_KEY": None,
+        "GITHUB_API_URL": "https://api.github.com",
+        "GITHUB_URL": "https://github.com",
     }
 
 
@@ -86,8 +102,8 @@ def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 @pytest.mark.parametrize("variable", EMPTY_IS_A_VALUE)
-def test_an_empty_path_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    assert re.search("must (be an absolute path|name a file)", refusal(monkeypatch, {variable: ""}))
+def test_an_empty_value_that_counts_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    assert re.search("must (be an absolute path|name a file|be gh, pat)", refusal(monkeypatch, {variable: ""}))
 
 
 def test_a_file_is_found_from_the_folder_of_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -128,12 +144,26 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "VALKEY_PASSWORD": "0123456789abcdef_-",
         "PI_KEY_PREFIX": "mine:",
         "PI_CONCURRENCY": "5",
+        "PI_BREAKER_RUNS": "0",
         "PI_WORKER_NAME": "build-1",
         "PI_CELERY_CONFIG": str(file),
         "PI_PAUSE_WINDOWS_FILE": "/w.json",
         "PI_TRIGGERS_FILE": "/t.json",
         "PI_TZ": "Europe/Berlin",
         "PI_SCHEDULER_STALL_MAX": "5",
+        "RECEIVER_PORT": "3002",
+        "RECEIVER_BIND": "::1",
+        "RECEIVER_IDENTITY_RETRY_SECONDS": "61",
+        "RECEIVER_HEALTH_BIND": "127.0.0.1:3001",
+        "WEBHOOK_SECRET": " s ",
+        "GITHUB_AUTH_SOURCE": "app",
+        "GITHUB_PAT_VAR": "MINE",
+        "GITHUB_APP_ID": "77",
+        "GITHUB_APP_INSTALLATION_ID": "88",
+        "GITHUB_APP_PRIVATE_KEY_PATH": "/k.pem",
+        "GITHUB_APP_PRIVATE_KEY": _PEM.replace("\n", "\\n"),
+        "GITHUB_API_URL": "https://ghe.example.org/api/v3/",
+        "GITHUB_URL": "https://ghe.example.org",
     }
     found = load(monkeypatch, written)
     assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == {
@@ -165,12 +195,26 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "VALKEY_PASSWORD": "0123456789abcdef_-",
         "PI_KEY_PREFIX": "mine:",
         "PI_CONCURRENCY": 5,
+        "PI_BREAKER_RUNS": 0,
         "PI_WORKER_NAME": "build-1",
         "PI_CELERY_CONFIG": file,
         "PI_PAUSE_WINDOWS_FILE": Path("/w.json"),
         "PI_TRIGGERS_FILE": Path("/t.json"),
         "PI_TZ": "Europe/Berlin",
         "PI_SCHEDULER_STALL_MAX": 5,
+        "RECEIVER_PORT": 3002,
+        "RECEIVER_BIND": "::1",
+        "RECEIVER_IDENTITY_RETRY_SECONDS": 61,
+        "RECEIVER_HEALTH_BIND": "127.0.0.1:3001",
+        "WEBHOOK_SECRET": SecretStr(" s "),
+        "GITHUB_AUTH_SOURCE": "app",
+        "GITHUB_PAT_VAR": "MINE",
+        "GITHUB_APP_ID": 77,
+        "GITHUB_APP_INSTALLATION_ID": 88,
+        "GITHUB_APP_PRIVATE_KEY_PATH": Path("/k.pem"),
+        "GITHUB_APP_PRIVATE_KEY": SecretStr(_PEM),
+        "GITHUB_API_URL": "https://ghe.example.org/api/v3",
+        "GITHUB_URL": "https://ghe.example.org",
     }
 
 
@@ -216,15 +260,33 @@ MALFORMED = [
     ("PI_KEY_PREFIX", "pi", "end with ':'"),
     ("PI_KEY_PREFIX", "{pi}:", "must be letters"),
     ("PI_CONCURRENCY", "0", "must be 1 or more"),
+    ("PI_BREAKER_RUNS", "-1", "must be a whole number"),
     ("PI_WORKER_NAME", "a@b", "must be letters"),
     ("PI_WORKER_NAME", "a.json", "must not end with .json"),
     ("PI_SWEEP_INTERVAL_HOURS", "169", "must be from 0 to 168"),
     ("PI_WORKER_NAME", "a" * 65, "at most 64"),
     ("PI_CELERY_CONFIG", "celeryconfig.py", "must be an absolute path"),
     ("PI_CELERY_CONFIG", "/nonexistent/celeryconfig.py", "must be an existing file"),
+    ("RECEIVER_PORT", "65536", "must be from 1 to 65535"),
+    ("RECEIVER_BIND", "http://h", "must be the name or the address of a host"),
+    ("RECEIVER_IDENTITY_RETRY_SECONDS", "0", "must be 1 or more"),
+    ("RECEIVER_HEALTH_BIND", "3001", "must be an address and a port"),
+    ("GITHUB_AUTH_SOURCE", "token", "must be gh, pat or app"),
+    ("GITHUB_APP_ID", "Iv1", "must be a whole number"),
+    ("GITHUB_APP_INSTALLATION_ID", "0", "must be 1 or more"),
+    ("GITHUB_APP_PRIVATE_KEY_PATH", "app.pem", "must be an absolute path"),
 ]
-#: Read strictly elsewhere (`server/address.py`), a secret that is never repeated, and what only one text turns over.
-OTHERWISE = {"VALKEY_URL", "VALKEY_PASSWORD", "PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI", "PI_TRIGGERS_FILE"}
+#: Secrets that are never repeated, and what may hold one.
+SECRETS = {
+    "VALKEY_PASSWORD",
+    "WEBHOOK_SECRET",
+    "GITHUB_PAT_VAR",
+    "GITHUB_APP_PRIVATE_KEY",
+    "GITHUB_API_URL",
+    "GITHUB_URL",
+}
+#: Beside them what is read strictly elsewhere (`server/address.py`), and what only one text turns over.
+OTHERWISE = {*SECRETS, "VALKEY_URL", "PI_CAPTURE_JOB_LOGS", "PI_AUTH_FROM_PI", "PI_TRIGGERS_FILE"}
 
 
 def test_a_malformed_password_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +312,12 @@ def test_every_variable_can_be_refused_and_its_remedy_is_good(monkeypatch: pytes
     file = tmp_path / "celeryconfig.py"
     file.touch()
     # What must exist, and what a shell makes.
-    there = {"PI_GLOBAL_PI_DIR": str(tmp_path), "PI_CELERY_CONFIG": str(file), "VALKEY_PASSWORD": "0" * 48}
+    there = {
+        "PI_GLOBAL_PI_DIR": str(tmp_path),
+        "PI_CELERY_CONFIG": str(file),
+        "VALKEY_PASSWORD": "0" * 48,
+        "GITHUB_APP_PRIVATE_KEY": _PEM,
+    }
     for variable, field in FIELDS.items():
         extra = Settings.model_fields[field].json_schema_extra
         assert isinstance(extra, dict)

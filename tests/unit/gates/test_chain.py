@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from pidispatch.gates.chain import Entered, Gates
 from pidispatch.gates.folder import FolderMutex
 from pidispatch.gates.host import HostSlots
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
@@ -28,20 +28,20 @@ class Noted:
         self.seen = seen
         self.answer = answer or Admit()
 
-    def check(self, job: LocalJob, now: datetime) -> Verdict:
+    def check(self, job: Job, now: datetime) -> Verdict:
         self.seen.append(f"check {self.name} {job.id} {now:%Y}")
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
-    def release(self, job: LocalJob) -> None:
+    def release(self, job: Job) -> None:
         self.seen.append(f"release {self.name} {job.id}")
 
 
 class Broken(Noted):
     """A gate that cannot be opened again."""
 
-    def release(self, job: LocalJob) -> None:
+    def release(self, job: Job) -> None:
         super().release(job)
         raise ZeroDivisionError("private")
 
