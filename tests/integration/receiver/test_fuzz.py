@@ -24,23 +24,9 @@ ANSWERS: Final = {202, 204, 400, 401, 404, 405, 408, 413, 415}
 #: Bytes by which the program may grow after a warm-up of a fifth of all requests.
 GROWTH_BYTES: Final = 12 * 1024 * 1024
 _EVENTS: Final = ("issues", "issue_comment", "pull_request", "pull_request_review", "ping", "push", "", "x" * 300)
-_VALUES: Final[tuple[Any, ...]] = (
-    None,
-    True,
-    -1,
-    0,
-    2**70,
-    1.5,
-    "",
-    "\ud800",
-    "../..",
-    "a/b/c",
-    "\0",
-    [],
-    {},
-    [[]],
-    {"a": {"b": 1}},
-)
+_NUMBERS: Final = (True, -1, 0, 2**70, 1.5)
+_TEXTS: Final = ("", "\ud800", "../..", "a/b/c", "\0")
+_VALUES: Final[tuple[Any, ...]] = (None, *_NUMBERS, *_TEXTS, [], {}, [[]], {"a": {"b": 1}})
 _TYPES: Final = ("application/json", "application/json; charset=utf-8", "text/plain", "", "application/JSON", "a/b/c;;")
 _METHODS: Final = ("GET", "PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "post")
 
