@@ -1,9 +1,14 @@
-"""What the receiver takes: signed webhooks of 10 kB, each to a job in the store, beside a bare application."""
+"""What the receiver takes: signed webhooks of 10 kB, each to a job in the store, beside a bare application.
+
+And how long `pi-dispatch explain-event` takes to say what would become of one.
+"""
 
 import itertools
 import json
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from statistics import median
 
@@ -20,6 +25,7 @@ ROUNDS, REQUESTS = 7, 1_000
 PACED_S = 5
 LEAST_RATIO = 0.8
 P99_BOUND_MS = 25
+EXPLAIN_RUNS, EXPLAIN_BOUND_MS = 30, 400
 _BODY_BYTES = 10_000
 _SECRET = "bench-secret"
 _TAKE_S = 30.0
@@ -44,6 +50,7 @@ def webhooks() -> Iterator[Figure | Quantity]:
                 ours.append(rates[1])
         rate = median(ours) / 2
         _, took = send(port, _requests(int(rate * PACED_S)), rate)
+        explained = [_explained(place) for _ in range(EXPLAIN_RUNS)]
     what = "signed webhooks of 10 kB, each to a job in the store and its ticket, beside an application that checks "
     what += "the signature and publishes a task"
     yield Quantity("webhooks", what, "1/s", ROUNDS, median(ours), baseline=median(bare), least_ratio=LEAST_RATIO)
@@ -51,6 +58,7 @@ def webhooks() -> Iterator[Figure | Quantity]:
     at_half = figure("webhook at half load", "from when it is due to the answer", took, None, None)
     yield Quantity("webhook at half load", "slowest of a hundred", "ms", len(took), at_half.p99_ms, bound=P99_BOUND_MS)
     yield at_half
+    yield figure("pi-dispatch explain-event", "process start to exit", explained, None, EXPLAIN_BOUND_MS)
 
 
 def _receiver(place: Deployment, github: GitHubServer) -> int:
@@ -74,6 +82,16 @@ def _receiver(place: Deployment, github: GitHubServer) -> int:
     )
     until(lambda: _listens(port), "the receiver", _TAKE_S)
     return port
+
+
+def _explained(place: Deployment) -> float:
+    payload = place.settings.state_dir.parent / "payload.json"
+    payload.write_text(json.dumps(issues()))
+    command = [PROGRAM, "explain-event", "--event", "issues", str(payload)]
+    began = time.perf_counter()
+    environ = place.environment | {"PI_TRIGGERS_FILE": str(payload.with_name("triggers.json"))}
+    subprocess.run(command, check=True, capture_output=True, env=environ)
+    return time.perf_counter() - began
 
 
 def _rate(port: int) -> float:

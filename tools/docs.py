@@ -79,7 +79,8 @@ def events_page() -> str:
     return page(
         "Events",
         "## Events of the log",
-        "Written to standard error: at a terminal warnings and errors, as lines for a person; elsewhere every event, "
+        "Written to standard error; by the receiver to standard output, but for the line that tells why it does not "
+        "come up. At a terminal warnings and errors, as lines for a person; else, and by the receiver, every event, "
         "as one JSON object per line with `event`, `level` and `timestamp`. Fields hold ids, numbers and fixed words; "
         "a fault is an error's kind, its HTTP status and a scrubbed explanation.",
         table(["event", "level", "fields", "in"], log),

@@ -1,4 +1,4 @@
-"""The one logger: events with ids, numbers and fixed words, to standard error."""
+"""The one logger: events with ids, numbers and fixed words, to standard error; the receiver's to standard output."""
 
 import contextlib
 import logging
@@ -25,12 +25,13 @@ class _Unheard:
             self._stream.flush()
 
 
-def configure_log(*, events: bool = False) -> None:
+def configure_log(*, events: bool = False, output: bool = False) -> None:
     """At a terminal, where a person reads the result, warnings in human lines; elsewhere every event as JSON.
 
-    `events`: every event at a terminal too, for a program whose log is all it says.
+    `events`: every event at a terminal too, for a program whose log is all it says. `output`: every event as JSON to
+    standard output, wherever that leads, for one whose log is its result.
     """
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr.isatty() and not output
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
         if terminal
@@ -45,7 +46,7 @@ def configure_log(*, events: bool = False) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.WARNING if terminal and not events else logging.INFO
         ),
-        logger_factory=structlog.WriteLoggerFactory(file=_Unheard(sys.stderr)),  # type: ignore[arg-type]
+        logger_factory=structlog.WriteLoggerFactory(file=_Unheard(sys.stdout if output else sys.stderr)),  # type: ignore[arg-type]
         cache_logger_on_first_use=False,
     )
 

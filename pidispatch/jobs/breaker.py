@@ -21,6 +21,8 @@ _NEUTRAL: Final = frozenset(
         Reason.SOFT_HOLD,
     }
 )
+#: A job in the words of another version.
+_NEWER: Final = "row-unreadable"
 
 
 def said_of_trigger(record: RunRecord) -> Said:
@@ -29,7 +31,7 @@ def said_of_trigger(record: RunRecord) -> Said:
         if record.changed is None:
             return ""
         return "good" if record.changed else "bad"
-    if record.reason in _NEUTRAL:
+    if record.reason in _NEUTRAL or record.cause == _NEWER:
         return ""
     if record.reason == Reason.WORKER_ABORT and record.cause != AbortReason.JOB_TIMEOUT:
         return ""

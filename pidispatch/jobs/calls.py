@@ -34,6 +34,7 @@ class Calls:
         self._prefix = prefix
         self._key = named(prefix)
         self._limits = limits
+        self._offset_ms = offset_ms
         self._bounds = json.dumps(_bounds(prefix, limits, offset_ms) | {"breaker": breaker_runs})
         self._registered = {name: client.register_script(source(name)) for name in SCRIPTS}
 
@@ -61,6 +62,11 @@ class Calls:
             for arguments in calls:
                 asked.evalsha(self._registered[name].sha, 0, self._bounds, *arguments)
             return asked.execute(raise_on_error=False)
+
+    def _now_ms(self) -> int:
+        """The server's clock, in milliseconds since 1970. Raises `InfraError`."""
+        seconds, micros = self._ask(self._client.time)
+        return seconds * 1000 + micros // 1000 + self._offset_ms
 
     def _ask(self, call: Callable[[], T]) -> T:
         """Do one exchange with the server. Raises `InfraError`."""

@@ -40,6 +40,8 @@ class Source(Value):
     forge: JobKind
     #: Since when.
     since: datetime
+    #: Whether the receiver that spoke last has a triggers file that was edited into something broken.
+    faulty: bool = False
     #: The last authentic delivery; `None` where none came.
     last: datetime | None = None
 
@@ -61,15 +63,19 @@ class Deliveries(Calls):
         read = (_delivered(forge, entry, fields) for entry, fields in reversed(found))
         return [one for one in read if one is not None]
 
-    def hear(self, forges: Iterable[JobKind]) -> None:
-        """Say that a receiver hears these forges; for two weeks. Raises `InfraError`."""
+    def hear(self, forges: Iterable[JobKind], *, faulty: bool = False) -> None:
+        """Say that a receiver hears these forges; for two weeks. Raises `InfraError`.
+
+        `faulty`: its triggers file was edited into something broken, so that older rules are in force.
+        """
         names = [self._key(SOURCE, forge.value) for forge in forges]
         if not names:
             return
-        now = self._ask(self._client.time)
+        since = self._now_ms()
         with self._client.pipeline(transaction=False) as said:
             for name in names:
-                said.set(name, now[0] * 1000 + now[1] // 1000, nx=True)
+                said.hsetnx(name, "since", str(since))
+                said.hset(name, "faulty", int(faulty))
                 said.pexpire(name, _SOURCE_MS)
             self._ask(said.execute)
 
@@ -78,14 +84,14 @@ class Deliveries(Calls):
         forges = [one for one in JobKind if one is not JobKind.LOCAL]
         with self._client.pipeline(transaction=False) as asked:
             for forge in forges:
-                asked.get(self._key(SOURCE, forge.value))
+                asked.hmget(self._key(SOURCE, forge.value), ["since", "faulty"])
                 asked.xrevrange(self._key(DELIVERIES, forge.value), count=1)
             answers = self._ask(asked.execute)
         found = []
-        for forge, since, last in zip(forges, answers[::2], answers[1::2], strict=True):
+        for forge, (since, faulty), last in zip(forges, answers[::2], answers[1::2], strict=True):
             if since is not None:
                 at = _at(last[0][0]) if last else None
-                found.append(Source(forge=forge, since=from_ms(int(since)), last=at))
+                found.append(Source(forge=forge, since=from_ms(int(since)), faulty=faulty == "1", last=at))
         return found
 
 

@@ -52,6 +52,11 @@ def forge_id(kind: str, delivery: str, replica: int | None = None) -> str:
     return f"{row.prefix}{delivery}" + (f"-r{replica}" if replica is not None else "")
 
 
+def sibling_id(job: ForgeJob) -> str:
+    """The id that stands for the same delivery where its rule has replicas now and had none, or the other way."""
+    return forge_id(job.kind, job.trigger.delivery_id, 1 if job.replica is None else None)
+
+
 def semantic_key(job: ForgeJob) -> str:
     """What is the same for two events that ask for the same: target, flow or command, and whether it was closed.
 

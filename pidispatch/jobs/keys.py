@@ -76,6 +76,12 @@ TRIGGER_RUNS: Final = Key(
 TRIGGER_PAUSED: Final = Key(
     "trigger:paused:<trigger>", "string", "since when and why a trigger is paused, as JSON", "never"
 )
+TRIGGER_RESUMED: Final = Key(
+    "trigger:resumed:<trigger>",
+    "string",
+    "when its pause was lifted, in milliseconds since 1970; runs of jobs handed in before do not count",
+    "after 31 days",
+)
 TRIGGERS_PAUSED: Final = Key("triggers:paused", "set", "names of the paused triggers", "never")
 TRIGGERS_TRIPPED: Final = Key("triggers:tripped", "list", "names of those of which no worker told as yet", "never")
 ONESHOT: Final = Key("oneshot:<rule>", "string", "when and by which job a rule that fires once was spent", "never")
@@ -83,7 +89,10 @@ DELIVERIES: Final = Key(
     "deliveries:<forge>", "stream", "what became of the last 1,000 events of a forge; nothing of their payload", "never"
 )
 SOURCE: Final = Key(
-    "source:<forge>", "string", "since when receivers hear a forge, in milliseconds since 1970", "after 14 days"
+    "source:<forge>",
+    "hash",
+    "since when receivers hear a forge, and whether the one that spoke last has a broken triggers file",
+    "after 14 days",
 )
 WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
 WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
@@ -115,6 +124,7 @@ KEYS: Final[tuple[Key, ...]] = (
     SCHED_STALLS,
     TRIGGER_RUNS,
     TRIGGER_PAUSED,
+    TRIGGER_RESUMED,
     TRIGGERS_PAUSED,
     TRIGGERS_TRIPPED,
     ONESHOT,

@@ -1,6 +1,7 @@
 """The Celery object of whoever submits, and the ticket it publishes: a job's id, its generation, a safe label."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -34,7 +35,6 @@ TASK: Final = "pidispatch.job"
 GEN: Final = "gen"
 #: How long a publish may go on trying; what it does not manage, a worker's sweep does.
 _RETRIES: Final = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.5}
-_UNPUBLISHED: Final = (kombu.exceptions.OperationalError, redis.exceptions.RedisError, OSError)
 
 
 def producer(settings: Settings, address: Address, limits: Limits | None = None) -> Celery:
@@ -78,28 +78,29 @@ def queue(name: str) -> Any:
 
 def publish(app: Celery, ticket: Ticket, eta: datetime | None = None) -> None:
     """Publish `ticket`, for `eta` or at once. Raises `InfraError` (cause `ticket-unpublished`)."""
-    try:
+    with _told():
         _send(app, ticket, eta=eta)
-    except _UNPUBLISHED as error:
-        raise InfraError(
-            f"the job is accepted and its ticket could not be published ({type(error).__name__})", "ticket-unpublished"
-        ) from None
 
 
 def publish_all(app: Celery, tickets: Sequence[Ticket], events: SentEvents) -> None:
     """Publish `tickets` in one round trip; `events` tells of them, in the place of Celery, which waits for that.
 
-    Raises `InfraError` (cause `ticket-unpublished`), as some may be unpublished. One published twice is harmless.
+    Raises `InfraError` (cause `ticket-unpublished`), where some of them may be published. Twice is harmless.
     """
-    try:
-        with app.producer_or_acquire() as producer, producer.channel.gathered():
-            for ticket in tickets:
-                # Options that Celery has and its types do not know.
-                _send(app, ticket, producer=producer, event_dispatcher=events)
-    except _UNPUBLISHED:
-        # Each for itself is tried again, also on a new connection.
+    with _told(), app.producer_or_acquire() as producer, producer.channel.gathered():
         for ticket in tickets:
-            publish(app, ticket)
+            # Options that Celery has and its types do not know.
+            _send(app, ticket, producer=producer, event_dispatcher=events)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (kombu.exceptions.OperationalError, redis.exceptions.RedisError, OSError) as error:
+        raise InfraError(
+            f"the job is accepted and its ticket could not be published ({type(error).__name__})", "ticket-unpublished"
+        ) from None
 
 
 def _send(app: Celery, ticket: Ticket, **options: Any) -> None:

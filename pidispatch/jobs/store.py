@@ -16,6 +16,7 @@ from pidispatch.jobs.charges import NOTHING, Ask, Reserved, TurnedAway, verdict
 from pidispatch.jobs.delivered import Delivery
 from pidispatch.jobs.deliveries import Deliveries
 from pidispatch.jobs.endings import Telling
+from pidispatch.jobs.ids import sibling_id
 from pidispatch.jobs.keys import JOB, TAKEN
 from pidispatch.jobs.overview import Overviews
 from pidispatch.jobs.pausing import Pausing
@@ -179,7 +180,8 @@ def _asking(one: Submission) -> tuple[str | int, ...]:
     oneshot = job.oneshot if isinstance(job, ForgeJob) and job.retry_of is None else None
     what = (job.id, _stored(job), one.queue, job.label, job.kind.value, one.max_attempts, one.dedup_key or "")
     delivery = one.delivery.stored() if one.delivery is not None else ""
-    return *what, oneshot or "", job.breaker or "", int(one.heed_pause), delivery
+    sibling = sibling_id(job) if isinstance(job, ForgeJob) and job.retry_of is None else ""
+    return *what, oneshot or "", job.breaker or "", int(one.heed_pause), delivery, sibling
 
 
 def _submitted(one: Submission, answer: list[Any]) -> Submitted:

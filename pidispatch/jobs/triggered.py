@@ -8,12 +8,23 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field, ValidationError
 
 from pidispatch.jobs.calls import Calls
-from pidispatch.jobs.keys import ONESHOT, TRIGGER_PAUSED, TRIGGER_RUNS, TRIGGERS_PAUSED, TRIGGERS_TRIPPED
+from pidispatch.jobs.keys import (
+    DEDUP,
+    JOB,
+    ONESHOT,
+    TRIGGER_PAUSED,
+    TRIGGER_RESUMED,
+    TRIGGER_RUNS,
+    TRIGGERS_PAUSED,
+    TRIGGERS_TRIPPED,
+)
 from pidispatch.values.base import Value
 from pidispatch.values.epoch import from_ms
 
 #: Pauses that are told by one look.
 _MOST_TOLD: Final = 100
+#: As long as a row may wait for its end.
+_RESUMED_MS: Final = 31 * 86_400_000
 
 
 class _Noted(Value):
@@ -73,14 +84,33 @@ class Triggered(Calls):
         return {one: spent for one, spent in read.items() if spent is not None}
 
     def rearm(self, *, oneshot: str = "", breaker: str = "") -> tuple[bool, bool]:
-        """Forget that a rule has fired, or that it is paused; whether each stood. Raises `InfraError`."""
+        """Forget that a rule has fired, or that it is paused; whether each stood. Raises `InfraError`.
+
+        The next event of the rule makes a job at once, though one like it made one a moment ago. Jobs of the trigger
+        that were handed in before now do not count against it any more.
+        """
+        since = self._now_ms()
+        held = self._held_key(oneshot)
         with self._client.pipeline(transaction=True) as forgotten:
             forgotten.delete(self._key(ONESHOT, oneshot))
             forgotten.delete(self._key(TRIGGER_PAUSED, breaker))
             forgotten.delete(self._key(TRIGGER_RUNS, breaker))
             forgotten.srem(self._key(TRIGGERS_PAUSED), breaker)
+            if breaker:
+                forgotten.set(self._key(TRIGGER_RESUMED, breaker), since, px=_RESUMED_MS)
+            if held is not None:
+                forgotten.delete(held)
             spent, paused, *_ = self._ask(forgotten.execute)
         return bool(spent), bool(paused)
+
+    def _held_key(self, oneshot: str) -> str | None:
+        """The key by which the job that spent a rule still swallows another one; `None` where it does not."""
+        spent = self.spent([oneshot]).get(oneshot) if oneshot else None
+        key = self._ask(lambda: self._client.hget(self._key(JOB, spent.job_id), "dedupKey")) if spent else None
+        if spent is None or key is None:
+            return None
+        held = self._key(DEDUP, str(key))
+        return held if self._ask(lambda: self._client.get(held)) == spent.job_id else None
 
 
 def _read(kind: type[Any], text: Any) -> Any:

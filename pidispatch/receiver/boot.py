@@ -3,6 +3,7 @@
 Triggers file, credentials, secrets, the receiver's own account at each forge, the store; only then it listens.
 """
 
+import contextlib
 import logging
 import os
 import signal
@@ -38,7 +39,7 @@ from pidispatch.server.client import warn_unless_durable
 from pidispatch.server.use import Server, use_server
 from pidispatch.triggers.rules import Rules
 from pidispatch.values.clock import Clock
-from pidispatch.values.errors import DispatchError
+from pidispatch.values.errors import DispatchError, InfraError
 from pidispatch.values.forge import JobKind
 from pidispatch.values.limits import Limits
 from pidispatch.worker.belonging import join_deployment
@@ -57,7 +58,7 @@ _LEAVE_S: Final = 5.0
 
 def run_receiver(limits: Limits | None = None, modules: Mapping[JobKind, ForgeModule] = MODULES) -> int:
     """Hear webhooks until told to stop; the exit code: 0 after SIGTERM or SIGINT, 2 refused, 1 all else."""
-    configure_log(events=True)
+    configure_log(events=True, output=True)
     # Libraries word faults for programmers and quote what was sent, so nothing of theirs is printed.
     logging.getLogger().addHandler(logging.NullHandler())
     # Until it listens there is nothing to finish, so being told to stop ends the start where it is.
@@ -67,14 +68,20 @@ def run_receiver(limits: Limits | None = None, modules: Mapping[JobKind, ForgeMo
     except KeyboardInterrupt:
         log().info("receiver_stopping", signal="start")
     except DispatchError as error:
-        log().error("receiver_start_failed", reason=error.message.replace("\n", "; "), cause=error.cause)
+        _tell_failed(error.message.replace("\n", "; "), error.cause)
         return error.exit_code
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(at.filename).name}:{at.lineno}"
-        log().error("receiver_start_failed", reason=f"a mistake of this program: {type(error).__name__} at {place}")
+        _tell_failed(f"a mistake of this program: {type(error).__name__} at {place}", "internal-error")
         return 1
     return 0
+
+
+def _tell_failed(reason: str, cause: str | None) -> None:
+    """The one line to standard error: a program that does not come up has no log."""
+    configure_log(events=True)
+    log().error("receiver_start_failed", reason=reason, cause=cause)
 
 
 def _run(settings: Settings, limits: Limits, modules: Mapping[JobKind, ForgeModule]) -> None:
@@ -90,7 +97,7 @@ def _run(settings: Settings, limits: Limits, modules: Mapping[JobKind, ForgeModu
         store = JobStore(server.client, settings.key_prefix, limits)
         deployment = join_deployment(store, settings.state_dir)
         desk = _desk(opened, settings, limits, server, store)
-        _hear(opened, store, [one.module.row.kind for one in served])
+        _hear(opened, store, [one.module.row.kind for one in served], watched)
         watched.on_change.append(unheard)
         opened.callback(watched.stop)
         listeners = _listeners(opened, settings, served, watched, desk, clock, server)
@@ -134,10 +141,23 @@ def _desk(opened: ExitStack, settings: Settings, limits: Limits, server: Server,
     return desk
 
 
-def _hear(opened: ExitStack, store: JobStore, kinds: list[JobKind]) -> None:
-    """Say that these forges are heard here, now and as long as this program lives. Raises `InfraError`."""
-    store.hear(kinds)
-    ticker = Ticker("hear", _HEAR_S, partial(store.hear, kinds), _AGAIN_S)
+def _hear(opened: ExitStack, store: JobStore, kinds: list[JobKind], watched: WatchedFile[Rules]) -> None:
+    """Say that these forges are heard here, now, after each edit, and as long as this program lives.
+
+    Raises `InfraError`.
+    """
+
+    def say() -> None:
+        store.hear(kinds, faulty=watched.fault is not None)
+
+    def edited() -> None:
+        # Without it nothing is lost: it is said again.
+        with contextlib.suppress(InfraError):
+            say()
+
+    say()
+    watched.on_edit.append(edited)
+    ticker = Ticker("hear", _HEAR_S, say, _AGAIN_S)
     ticker.start()
     opened.callback(ticker.stop)
 

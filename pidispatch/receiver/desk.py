@@ -16,6 +16,7 @@ from pidispatch.jobs.rows import JobState, Submission, Submitted, Ticket
 from pidispatch.jobs.store import JobStore
 from pidispatch.receiver.asking import Asked
 from pidispatch.receiver.lanes import Batches, Lane, Promise
+from pidispatch.receiver.sparing import Sparing
 from pidispatch.values.errors import InfraError
 from pidispatch.values.forge import JobKind
 
@@ -26,8 +27,6 @@ _TOGETHER: Final = 16
 _WAITING: Final = 256
 #: Entries of the log of deliveries that wait to be written.
 _NOTES: Final = 1_000
-#: Seconds in which the store must have answered; a forge waits for about ten.
-ACCEPT_S: Final = 8.0
 #: What is told of several jobs for one event: the word that says most.
 _ORDER: Final = ("spent", "submitted", "coalesced", "duplicate", "trigger-paused")
 
@@ -41,6 +40,8 @@ class Handed(NamedTuple):
     job_id: str = ""
     #: Why it failed.
     cause: str | None = None
+    #: How many jobs are new.
+    new: int = 0
 
 
 class _Wish(NamedTuple):
@@ -59,7 +60,6 @@ class Desk:
         publish: Callable[[Sequence[Ticket]], None],
         settings: Settings,
         ensure: Callable[[], None],
-        accept_s: float = ACCEPT_S,
         threads: int = _THREADS,
         waiting: int = _WAITING,
     ) -> None:
@@ -67,25 +67,29 @@ class Desk:
         self._publish = publish
         self._settings = settings
         self._ensure = ensure
-        self._accept_s = accept_s
         # What comes at the same time goes to the store together: one round trip, one write to its disk.
         self._lane = Batches("hand-in", threads, waiting, self._hand_in, _TOGETHER)
         # Apart from the other, so that deliveries without a job never stand in the way of one with.
         self._notes = Lane("note", 1, _NOTES)
+        self._sparing = Sparing()
 
-    async def hand_in(self, asked: Sequence[Asked]) -> Handed:
-        """Hand in the jobs for one event; a second time for the same delivery makes up for what the first lacks."""
+    async def hand_in(self, asked: Sequence[Asked], within_s: float) -> Handed:
+        """Hand in the jobs for one event; a second time for the same delivery makes up for what the first lacks.
+
+        `failed` after so many seconds, where they may have been handed in all the same.
+        """
         promise: Promise[Handed] = Promise()
         if not self._lane.offer(_Wish(asked, promise)):
             return Handed("failed", cause="busy")
         try:
-            return await promise.within(self._accept_s)
+            return await promise.within(within_s)
         except TimeoutError:
             return Handed("failed", cause="timed-out")
 
     def note(self, forge: JobKind, delivery: Delivery, verdict: str) -> None:
         """Have the log of deliveries tell of one that made no job; nothing hangs on it."""
-        self._notes.offer(lambda: self._note(forge, delivery, verdict))
+        if not self._notes.offer(lambda: self._note(forge, delivery, verdict)) and self._sparing("notes"):
+            log().warning("delivery_unlogged", cause="busy")
 
     def close(self, within_s: float) -> None:
         """End, with all done that was begun, or after that time."""
@@ -122,20 +126,31 @@ class Desk:
         return Submission(one.job, queue, dedup_key=one.key, heed_pause=True, delivery=one.delivery)
 
     def _announce(self, found: Sequence[Submitted]) -> None:
-        """Publish the tickets of new jobs, and of those that wait and whose ticket may never have been published."""
-        tickets: list[Ticket] = []
+        """Publish the tickets of new jobs, then of those that wait and whose ticket may never have been published.
+
+        Never raises: the jobs are accepted.
+        """
+        self._publish_all([one.ticket for one in found if one.ticket is not None])
+        for one in found:
+            if one.status == "duplicate":
+                self._announce_again(one.job_id)
+
+    def _announce_again(self, job_id: str) -> None:
         try:
-            for one in found:
-                ticket = self._waiting(one.job_id) if one.status == "duplicate" else one.ticket
-                tickets += [ticket] if ticket is not None else []
+            row = self._store.row(job_id)
+        except InfraError as error:
+            log().warning("ticket_unpublished", jobIds=[job_id], cause=error.cause)
+            return
+        if row is not None and row.state is JobState.QUEUED:
+            self._publish_all([row.ticket])
+
+    def _publish_all(self, tickets: list[Ticket]) -> None:
+        try:
             if tickets:
                 self._publish(tickets)
-        except InfraError as error:
-            log().warning("ticket_unpublished", jobIds=[one.job_id for one in found], cause=error.cause)
-
-    def _waiting(self, job_id: str) -> Ticket | None:
-        row = self._store.row(job_id)
-        return row.ticket if row is not None and row.state is JobState.QUEUED else None
+        except Exception as error:
+            cause = error.cause if isinstance(error, InfraError) else type(error).__name__
+            log().warning("ticket_unpublished", jobIds=[ticket.job_id for ticket in tickets], cause=cause)
 
     def _start_again(self) -> None:
         try:
@@ -147,7 +162,8 @@ class Desk:
         try:
             self._store.log_delivery(forge, delivery, verdict)
         except InfraError as error:
-            log().debug("delivery_unlogged", cause=error.cause)
+            if self._sparing(error.cause or ""):
+                log().warning("delivery_unlogged", cause=error.cause)
 
 
 def _handed(found: Sequence[Submitted | InfraError]) -> Handed:
@@ -158,4 +174,4 @@ def _handed(found: Sequence[Submitted | InfraError]) -> Handed:
             return Handed("failed", cause=one.cause)
         done.append(one)
     told = min(done, key=lambda one: _ORDER.index(one.status))
-    return Handed(told.status, told.job_id)
+    return Handed(told.status, told.job_id, new=sum(one.status == "submitted" for one in done))

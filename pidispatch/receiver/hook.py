@@ -19,18 +19,18 @@ from pidispatch.receiver.desk import Desk, Handed
 from pidispatch.receiver.lanes import Busy, Lane, asked_of
 from pidispatch.receiver.measures import Counted
 from pidispatch.receiver.replies import DROPPED, QUEUED, Reply, coalesced, refusal
+from pidispatch.receiver.sparing import Sparing
 from pidispatch.triggers.matching import Ask, Fired, decide
 from pidispatch.triggers.rules import Rules
 from pidispatch.values.clock import Clock
 from pidispatch.values.event import Authority, Drop, Event, Identity
 from pidispatch.values.forge import JobKind
 
-#: Seconds for which a forge is asked about somebody; it waits itself for an answer meanwhile.
-LOOKUP_S: Final = 8.0
+#: Seconds from the head of a request in which all that others are asked for must be answered. GitHub waits for ten.
+#: https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks
+ANSWER_S: Final = 9.0
 #: An id that a forge gives a delivery.
 _DELIVERY: Final = re.compile(r"[A-Za-z0-9._=+-]{1,150}")
-#: Seconds between two log lines about the same kind of request that is none.
-_REST_S: Final = 60.0
 _TYPE: Final = "application/json"
 
 
@@ -65,7 +65,7 @@ class Hook:
         bodies: Bodies,
         clock: Clock,
         counted: Counted,
-        lookup_s: float = LOOKUP_S,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self._served = served
         self._kind = served.module.row.kind
@@ -75,8 +75,8 @@ class Hook:
         self._bodies = bodies
         self._clock = clock
         self._counted = counted
-        self._lookup_s = lookup_s
-        self._complained: dict[str, float] = {}
+        self._answer_s = answer_s
+        self._sparing = Sparing(clock.monotonic)
         word = _worded(self._kind)
         self._method = refusal(405, word("method not allowed"), close=True, allow="POST")
         self._media = refusal(415, word("unsupported media type"), close=True)
@@ -92,7 +92,7 @@ class Hook:
         began = self._clock.monotonic()
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            told = await self._answer(scope["method"], headers, receive)
+            told = await self._answer(scope["method"], headers, receive, began + self._answer_s)
         except Exception as error:
             log().error("verify_handler_error", forge=self._kind, delivery=self._delivery(headers), **_place(error))
             told = Told(_BROKEN, "error")
@@ -102,7 +102,7 @@ class Hook:
         self._counted(self._kind.value, known, told.verdict, told.reason, self._clock.monotonic() - began)
         return told.reply
 
-    async def _answer(self, method: str, headers: Mapping[str, str], receive: Receive) -> Told | None:
+    async def _answer(self, method: str, headers: Mapping[str, str], receive: Receive, until: float) -> Told | None:
         if method != "POST":
             return _refused(self._method)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != _TYPE:
@@ -113,10 +113,10 @@ class Hook:
             return _refused(self._unread[Unread.TOO_LARGE])
         body = await self._bodies.read(receive)
         if isinstance(body, bytes):
-            return await self._read(headers, body)
+            return await self._read(headers, body, until)
         return None if body is Unread.GONE else _refused(self._unread[body])
 
-    async def _read(self, headers: Mapping[str, str], body: bytes) -> Told:
+    async def _read(self, headers: Mapping[str, str], body: bytes, until: float) -> Told:
         """A request with its body."""
         served = self._served
         if (wrong := served.wire.authentic(headers, body, self._clock.now())) is not None:
@@ -133,9 +133,9 @@ class Hook:
             return self._unverified(event, headers)
         if not _DELIVERY.fullmatch(event.delivery):
             return self._unverified(_NO_DELIVERY, headers)
-        return await self._decided(event)
+        return await self._decided(event, until)
 
-    async def _decided(self, event: Event) -> Told:
+    async def _decided(self, event: Event, until: float) -> Told:
         """What becomes of an authentic event. The rules are those of this moment, whatever is edited meanwhile."""
         rules, spent = self._rules(), set[int]()
         authority: Authority | None = None
@@ -144,24 +144,27 @@ class Hook:
             if isinstance(found, Drop):
                 return self._dropped(event, found)
             if isinstance(found, Ask):
-                answer = await self._asked(event)
+                answer = await self._asked(event, until)
                 if answer.authority is Authority.UNKNOWN:
                     return self._undecided(event, answer)
                 authority = answer.authority
                 continue
-            handed = await self._desk.hand_in(jobs_of(event, found))
+            handed = await self._desk.hand_in(jobs_of(event, found), self._left(until))
             if handed.status != "spent":
                 return self._handed(event, found, handed)
             # Another rule may take what this one, which fires once, does no more.
             spent.add(found.rule.index)
 
-    async def _asked(self, event: Event) -> Answer:
+    async def _asked(self, event: Event, until: float) -> Answer:
         try:
-            return await asked_of(self._lookups, lambda: self._served.account.authority(event), self._lookup_s)
+            return await asked_of(self._lookups, lambda: self._served.account.authority(event), self._left(until))
         except Busy:
             return Answer(Authority.UNKNOWN, "busy")
         except TimeoutError:
             return Answer(Authority.UNKNOWN, "timed-out")
+
+    def _left(self, until: float) -> float:
+        return max(0.0, until - self._clock.monotonic())
 
     def _undecided(self, event: Event, answer: Answer) -> Told:
         word = self._served.module.lookup_failed
@@ -196,15 +199,13 @@ class Hook:
             repo=event.repo,
             target=target.number if target is not None else None,
             flow=fired.flow if run.command is None else None,
-            replicas=run.replicas or 1,
+            replicas=handed.new,
         )
         return Told(QUEUED, "queued", event=event)
 
     def _unverified(self, wrong: Unverified, headers: Mapping[str, str], *, close: bool = False) -> Told:
         """Tell it, and log it now and then: anybody can send such requests, and a wrong secret must be found."""
-        now = self._clock.monotonic()
-        if now - self._complained.get(wrong.error, -_REST_S) >= _REST_S:
-            self._complained[wrong.error] = now
+        if self._sparing(wrong.error):
             log().warning(
                 "delivery_refused",
                 forge=self._kind,

@@ -15,10 +15,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pidispatch.config.log import log
+from pidispatch.receiver.body import MOST_BYTES
+from pidispatch.receiver.sparing import Sparing
 from pidispatch.values.errors import InfraError
 
 #: Bytes of it.
 _HEAD_BYTES: Final = 64 * 1024
+#: Bytes of a body as it comes, in pieces as small as anybody sends them.
+_BODY_BYTES: Final = 2 * MOST_BYTES + _HEAD_BYTES
 #: Connections at the same time; below what a process may have open by default.
 _CONNECTIONS: Final = 512
 #: Seconds for which a connection waits for its next request.
@@ -26,6 +30,7 @@ _IDLE_S: Final = 15
 #: Seconds for which requests may go on that have begun when the program is told to stop.
 STOP_S: Final = 12
 _BACKLOG: Final = 1024
+_sparing: Final = Sparing()
 
 
 class Listener(NamedTuple):
@@ -36,27 +41,47 @@ class Listener(NamedTuple):
 
 
 class Bounded(HttpToolsProtocol):
-    """A connection on which the head of each request has a bound, too; uvicorn itself waits for one without end."""
+    """A connection on which everything has a bound; uvicorn itself waits for a head, and keeps it, without end."""
 
     #: Seconds in which a head must have come.
     head_s: float = 10.0
+    #: Connections at the same time.
+    most: int = _CONNECTIONS
     _late: asyncio.TimerHandle | None = None
     _head = 0
+    _body = 0
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a head."""
+        """Begin to wait for a head; one connection too many is ended at once, before it takes anything."""
         super().connection_made(transport)
+        if len(self.connections) > self.most:
+            if _sparing("connections"):
+                log().warning("receiver_full", connections=self.most)
+            transport.abort()
+            return
         self._expect()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a head are counted as long as it is not whole."""
+        """Bytes are counted, those of a head and those of a body with all that is around it."""
         if self._in_head:
             self._head += len(data)
-            if self._head - len(data) > _HEAD_BYTES:
-                self.transport.abort()
-                return
+            if self._late is None:
+                # Also where what comes is not yet the beginning of a head.
+                self._expect()
+        else:
+            self._body += len(data)
+        if self._head - len(data) > _HEAD_BYTES or self._body > _BODY_BYTES:
+            self.transport.abort()
+            return
         super().data_received(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head; behind a body no forge sends any, and they would be kept without bound."""
+        if self._in_head:
+            super().on_header(name, value)
+        else:
+            self.transport.abort()
 
     def on_message_begin(self) -> None:
         """A head begins."""
@@ -72,7 +97,7 @@ class Bounded(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """What comes next is a head."""
         super().on_message_complete()
-        self._in_head = True
+        self._in_head, self._body = True, 0
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing comes any more."""
@@ -144,7 +169,6 @@ def _config(app: Any, http: type[asyncio.Protocol]) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         workers=1,
-        limit_concurrency=_CONNECTIONS,
         backlog=_BACKLOG,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=STOP_S,
@@ -167,4 +191,6 @@ def _stop(servers: Sequence[uvicorn.Server], name: str) -> None:
 def tell_fault(_loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
     """Log a fault that the event loop tells of, without its words."""
     error = told.get("exception")
-    log().error("receiver_loop_error", cause=type(error).__name__ if error is not None else "unknown")
+    cause = type(error).__name__ if error is not None else "unknown"
+    if _sparing(cause):
+        log().error("receiver_loop_error", cause=cause)

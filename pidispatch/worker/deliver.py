@@ -176,7 +176,7 @@ class Deliverer:
             return self._again(case.acquired, ended.told, record)
         if record is None:
             return Delivery(job_id, End.IGNORED)
-        return Delivery(job_id, End.FAILED if record.outcome == "failed" else End.RETURNED, record)
+        return Delivery(job_id, End.FAILED if record.outcome == "failed" else End.RETURNED, record, case.acquired.job)
 
     def _deferred(self, acquired: Acquired, defer: Defer, case: Case | None = None) -> Delivery:
         try:
@@ -215,6 +215,7 @@ class Deliverer:
             acquired.job.id,
             End.AGAIN,
             record,
+            acquired.job,
             gen=told.gen,
             delay_ms=told.delay_ms,
             queue=acquired.queue,

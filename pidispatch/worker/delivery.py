@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from pidispatch.values.job import Job
 from pidispatch.values.record import RunRecord
 
 
@@ -36,6 +37,8 @@ class Delivery:
     end: End
     #: The record that this delivery has to write: it alone was told that its end counts.
     record: RunRecord | None = None
+    #: The job that it is about, where this worker read it.
+    job: Job | None = field(default=None, repr=False)
     #: Of the next ticket.
     gen: int = 0
     delay_ms: int = 0

@@ -13,7 +13,7 @@ from pidispatch.jobs.store import JobStore
 from pidispatch.triggers.disarm import PATIENT, Mark, disarm
 from pidispatch.triggers.writer import Patience
 from pidispatch.values.errors import DispatchError
-from pidispatch.values.job import ForgeJob
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.record import RunRecord
 from pidispatch.worker.cases import mark_in
 
@@ -32,20 +32,24 @@ class Disarmer:
         self._lock = threading.Lock()
         self._told_read_only = False
 
-    def __call__(self, record: RunRecord) -> None:
-        """Mark the rule that fired the job of `record`, where it fires once. Never raises."""
+    def __call__(self, record: RunRecord, job: Job | None = None) -> None:
+        """Mark the rule that fired the job of `record`, where it fires once. Never raises.
+
+        `job` where it is known; else the store is asked for it.
+        """
         if record.trigger_type not in _CLOSING:
             return
         try:
-            self._spend(record)
+            self._spend(record, job)
         except Exception as error:
             # The job has ended and is recorded: nothing here changes that.
             reason = error.cause if isinstance(error, DispatchError) else type(error).__name__
             self._tell_failed(record, reason)
 
-    def _spend(self, record: RunRecord) -> None:
-        row = self._store.row(record.job_id)
-        job = row.job if row is not None else None
+    def _spend(self, record: RunRecord, job: Job | None) -> None:
+        if job is None:
+            row = self._store.row(record.job_id)
+            job = row.job if row is not None else None
         # One that an operator asks for again is no second firing of its rule, which may be armed anew by now.
         if not isinstance(job, ForgeJob) or not job.matched.once or job.retry_of is not None:
             return

@@ -16,37 +16,42 @@ from pidispatch.config.log import log
 from pidispatch.jobs.store import JobStore
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.errors import InfraError
+from pidispatch.values.job import Job
 from pidispatch.values.record import RunRecord
 
 #: Locks that files of records share by their names: one for all would let every job wait for the others' disk.
 _LOCKS: Final = 64
 
 
-def unmarked(_: RunRecord) -> None:
+#: Told of a record and of its job, where that is known without asking.
+Disarm = Callable[[RunRecord, Job | None], None]
+
+
+def unmarked(_record: RunRecord, _job: Job | None) -> None:
     """There is no triggers file."""
 
 
 class Recorder:
     """Writes records and tells the store that they are written. `disarm` is told of each, and raises nothing."""
 
-    def __init__(self, store: JobStore, records: RecordStore, disarm: Callable[[RunRecord], None] = unmarked) -> None:
+    def __init__(self, store: JobStore, records: RecordStore, disarm: Disarm = unmarked) -> None:
         self._store = store
         self._disarm = disarm
         self._records = records
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
-    def ended(self, record: RunRecord) -> bool:
-        """Write the record of an attempt that has ended here; whether it is on the disk."""
-        return self._write(record, self._records.add)
+    def ended(self, record: RunRecord, job: Job | None = None) -> bool:
+        """Write the record of an attempt at `job` that has ended here; whether it is on the disk."""
+        return self._write(record, self._records.add, job)
 
     def __call__(self, record: RunRecord) -> bool:
         """Write a record that is made later, or elsewhere than where the job ran; whether it is on the disk."""
         return self._write(record, self._records.keep)
 
-    def _write(self, record: RunRecord, put: Callable[[RunRecord], RunRecord]) -> bool:
+    def _write(self, record: RunRecord, put: Callable[[RunRecord], RunRecord], job: Job | None = None) -> bool:
         written = self._put(record, put)
         # Also without it on the disk: the store has it, and a full disk must not let a rule fire again and again.
-        self._disarm(record)
+        self._disarm(record, job)
         if not written:
             return False
         try:

@@ -47,9 +47,9 @@ class Sweeper:
 
     def _tell_paused(self) -> None:
         """Log which triggers were paused for their runs; of all workers one does. Raises `InfraError`."""
-        tripped = self._store.tripped()
-        paused = self._store.paused_triggers() if tripped else {}
-        for trigger in tripped:
+        # Read before it is taken off the list of what is to be told, so that a fault in between loses no word.
+        paused = self._store.paused_triggers()
+        for trigger in self._store.tripped() if paused else ():
             # One that was resumed before anybody told of it is nobody's business any more.
             if (why := paused.get(trigger)) is not None:
                 log().error("trigger_paused", trigger=trigger, runs=why.runs, jobId=why.job_id, reason=why.reason)

@@ -200,8 +200,7 @@ class Inbox:
     modules: Mapping[JobKind, ForgeModule] = field(default_factory=lambda: MODULES)
     clock: Clock = field(default_factory=SystemClock)
     body_s: float = 10.0
-    lookup_s: float = 8.0
-    accept_s: float = 8.0
+    answer_s: float = 9.0
     threads: int = 4
     waiting: int = 256
     #: Tickets that were published, and what to raise in the place of it.
@@ -239,9 +238,7 @@ class Inbox:
             self._open.callback(self._events.close)
         self.lookups = Lane("lookup", 2, 2)
         self.store = self.store_at(self.offset_ms)
-        self.desk = Desk(
-            self.store, self._publish, self.settings, self._ensure, self.accept_s, self.threads, self.waiting
-        )
+        self.desk = Desk(self.store, self._publish, self.settings, self._ensure, self.threads, self.waiting)
         self._open.callback(self.desk.close, 5.0)
         self._open.callback(self.lookups.close, 5.0)
         bodies = Bodies(self.body_s)
@@ -254,7 +251,7 @@ class Inbox:
                 bodies,
                 self.clock,
                 self.measures.count,
-                self.lookup_s,
+                self.answer_s,
             )
             for one in served
         }

@@ -82,9 +82,12 @@ end
 
 -- Runs of one trigger that came to nothing, one after the other, pause it. `said` is 'bad', 'good', or '' for neither.
 local function judge_trigger(id, said, reason)
-  local found = get(id, 'breaker', 'label')
+  local found = get(id, 'breaker', 'label', 'createdAt')
   local breaker = found[1]
   if not breaker or said == '' or bounds.breaker == 0 then return end
+  -- What was handed in before an operator lifted the pause says nothing of what was mended since.
+  local since = redis.call('GET', key('trigger:resumed:' .. breaker))
+  if since and tonumber(found[3]) < tonumber(since) then return end
   local runs = key('trigger:runs:' .. breaker)
   if said == 'good' then
     redis.call('DEL', runs)

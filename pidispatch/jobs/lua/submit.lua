@@ -1,5 +1,6 @@
--- submit(id, data, queue, label, kind, maxAttempts, dedupKey or '', oneshot or '', breaker or '', heed, delivery or '')
-local id, data, queue, label, kind, attempts, semantic, oneshot, breaker, heed, delivery = unpack(ARGV, 2)
+-- submit(id, data, queue, label, kind, maxAttempts, dedupKey or '', oneshot or '', breaker or '', heed, delivery or '',
+-- sibling or '')
+local id, data, queue, label, kind, attempts, semantic, oneshot, breaker, heed, delivery, sibling = unpack(ARGV, 2)
 
 -- What became of it, also for the log of deliveries: with the job that is made or stands in its place.
 local function told(status, job)
@@ -8,6 +9,8 @@ local function told(status, job)
 end
 
 if redis.call('EXISTS', row(id)) == 1 then return told('duplicate', id) end
+-- The same delivery, before its rule was edited to have replicas, or none.
+if sibling ~= '' and redis.call('EXISTS', row(sibling)) == 1 then return told('duplicate', sibling) end
 if heed == '1' and breaker ~= '' and redis.call('EXISTS', key('trigger:paused:' .. breaker)) == 1 then
   return told('trigger-paused', '')
 end

@@ -114,6 +114,9 @@ def test_who_is_heard_since_when_and_what_came_last(world: World) -> None:
     assert github.last is not None
     assert abs((github.last - now(world)).total_seconds()) < 60
     assert azure == Source(forge=JobKind.AZURE, since=begun[JobKind.AZURE].since)
+    assert not github.faulty
+    world.store.hear([JobKind.GITHUB], faulty=True)
+    assert [one.faulty for one in world.store.sources() if one.forge is JobKind.GITHUB] == [True]
     # What came from a forge that nobody hears any more is no source.
     world.store.log_delivery(JobKind.GITLAB, ONE, "dropped")
     assert len(world.store.sources()) == 2

@@ -145,6 +145,7 @@ def test_a_pause_stands_until_it_is_taken_away_and_jobs_go_on_to_end(breaking: B
     assert breaking.store.rearm(breaker=NAME) == (False, True)
     assert breaking.store.rearm(breaker=NAME) == (False, False)
     assert breaking.store.paused_triggers() == {}
+    breaking.later(1)
     for number in (7, 8):
         breaking.ended(number, BROKEN)
     assert breaking.store.paused_triggers() == {}
@@ -156,6 +157,22 @@ def test_a_trigger_that_is_resumed_begins_to_count_anew(breaking: Breaking) -> N
     breaking.ended(1, BROKEN)
     assert breaking.store.rearm(breaker=NAME) == (False, False)
     assert breaking.counted() is None
+
+
+def test_jobs_that_were_handed_in_before_a_pause_was_lifted_do_not_pause_it_again(breaking: Breaking) -> None:
+    waiting = [job(f"old-{number}").model_copy(update={"breaker": NAME}) for number in range(RUNS)]
+    for one in waiting:
+        breaking.store.submit(one, queue=QUEUE, max_attempts=1)
+    for number in range(RUNS):
+        breaking.ended(number, BROKEN)
+    breaking.later(1).store.rearm(breaker=NAME)
+    for one in waiting:
+        breaking.store.fail(breaking.take(one.id).lease, record_of(one, BROKEN), never_started=False)
+    assert breaking.store.paused_triggers() == {}
+    for number in range(RUNS):
+        breaking.later(1)
+        breaking.ended(10 + number, BROKEN)
+    assert set(breaking.store.paused_triggers()) == {NAME}
 
 
 def test_who_heeds_a_pause_makes_no_job_of_it_and_who_does_not_makes_one(breaking: Breaking) -> None:
@@ -309,13 +326,50 @@ def test_a_repetition_that_an_operator_asked_for_neither_asks_nor_spends(world: 
     assert world.store.spent([RULE]) == {}
 
 
+def test_a_rule_that_is_armed_again_fires_at_once(world: World) -> None:
+    entry = rule()
+    first = fired_by(entry, job_id="gh-1")
+    key = "acme/web#40:closed:deploy"
+    world.store.submit(first, queue=QUEUE, dedup_key=key)
+    world.store.finish(world.take("gh-1").lease, record_of(first, UNSERVED))
+    assert world.store.rearm(oneshot=str(first.oneshot)) == (True, False)
+    again = fired_by(entry, job_id="gh-2")
+    assert world.store.submit(again, queue=QUEUE, dedup_key=key).status == "submitted"
+    # A key that another job took meanwhile is that one's.
+    world.store.finish(world.take("gh-2").lease, record_of(again, UNSERVED))
+    world.client.set(f"{PREFIX}dedup:{key}", "gh-3")
+    world.store.rearm(oneshot=str(first.oneshot))
+    assert world.client.get(f"{PREFIX}dedup:{key}") == "gh-3"
+
+
+def test_a_rule_without_a_key_is_armed_again_too(world: World) -> None:
+    one, _ = closing(world)
+    world.store.finish(world.take("gh-1").lease, record_of(one, UNSERVED))
+    assert world.store.rearm(oneshot=RULE) == (True, False)
+
+
+def test_one_delivery_is_one_wish_also_where_its_rule_was_given_replicas_since(world: World) -> None:
+    single = fired_by(rule(), job_id="gh-d", oneshot=None)
+    first, second = (single.model_copy(update={"id": f"gh-d-r{n}", "replica": n, "replicas": 2}) for n in (1, 2))
+    trigger = single.trigger.model_copy(update={"delivery_id": "d"})
+    single, first, second = (one.model_copy(update={"trigger": trigger}) for one in (single, first, second))
+    assert world.store.submit(single, queue=QUEUE).status == "submitted"
+    for one in (first, second):
+        told = world.store.submit(one, queue=QUEUE)
+        assert (told.status, told.job_id) == ("duplicate", "gh-d")
+    world.client.delete(f"{PREFIX}job:gh-d", f"{PREFIX}jobs:queued:{QUEUE}")
+    assert [world.store.submit(one, queue=QUEUE).status for one in (first, second)] == ["submitted", "submitted"]
+    told = world.store.submit(single, queue=QUEUE)
+    assert (told.status, told.job_id) == ("duplicate", "gh-d-r1")
+
+
 def test_a_mark_and_a_pause_are_taken_away_each_by_its_name(world: World) -> None:
     world.client.set(f"{PREFIX}oneshot:a", "{}")
     world.client.set(f"{PREFIX}trigger:paused:a", "{}")
     world.client.sadd(f"{PREFIX}triggers:paused", "a")
     assert world.store.rearm() == (False, False)
     assert world.store.rearm(oneshot="a", breaker="a") == (True, True)
-    assert not list(world.client.scan_iter(f"{PREFIX}*"))
+    assert list(world.client.scan_iter(f"{PREFIX}*")) == [f"{PREFIX}trigger:resumed:a"]
 
 
 def test_the_record_of_a_lost_or_cancelled_job_of_a_forge_says_what_fired_it(world: World) -> None:

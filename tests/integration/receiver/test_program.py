@@ -136,7 +136,7 @@ def test_e14_a_live_edit(program: Run) -> None:
     deployment.file.write_text("{")
     until(lambda: run.events("triggers_reload_invalid"), "the edit to be seen")
     assert deployment.post(payloads.LABELED).told == QUEUED
-    assert deployment.ask("GET", "/readyz", {}, port=health).told == (503, {"store": True, "rules": False})
+    assert deployment.ask("GET", "/readyz", {}, port=health).told == (200, {"store": True, "rules": False})
     deployment.write([label("pi:docs", flow="document"), label(kind="azure", repository="widgets")])
     until(lambda: run.events("triggers_reloaded"), "the edit to be taken over")
     assert deployment.post(payloads.LABELED, delivery=guid("2")).status == 204

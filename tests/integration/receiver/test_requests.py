@@ -211,7 +211,7 @@ def test_a_forge_that_does_not_answer_in_time(inbox: Any, logs: list[Any]) -> No
         over.wait(30)
         return Answer(Authority.YES)
 
-    box: Inbox = inbox(label(kind="gitlab"), modules={JobKind.GITLAB: OtherForge(says=hang)}, lookup_s=0.05)
+    box: Inbox = inbox(label(kind="gitlab"), modules={JobKind.GITLAB: OtherForge(says=hang)}, answer_s=0.05)
     for number in range(5):
         answered = box.send("/gitlab", OTHER, [payloads.encode({"id": f"wh_{number}"})])
         assert answered is not None
@@ -343,7 +343,7 @@ def test_a_server_that_cannot_be_started_again_is_told(inbox: Any, logs: list[An
 def test_what_is_under_way_at_the_end_is_not_waited_for_without_bound(
     inbox: Any, logs: list[Any], server: OwnServer
 ) -> None:
-    box: Inbox = inbox(label(), accept_s=0.05)
+    box: Inbox = inbox(label(), answer_s=0.05)
     server.freeze()
     try:
         assert box.post(payloads.LABELED).status == 503
@@ -363,7 +363,7 @@ def test_a_forge_that_nothing_is_about_is_left_alone(inbox: Any, logs: list[Any]
 
 
 def test_a_store_that_hangs_is_given_up_in_time(inbox: Any, logs: list[Any], server: OwnServer) -> None:
-    box: Inbox = inbox(label(), accept_s=0.05)
+    box: Inbox = inbox(label(), answer_s=0.05)
     server.freeze()
     try:
         answers = [box.post(payloads.LABELED, delivery=guid(str(digit))).status for digit in range(1, 9)]
@@ -397,7 +397,7 @@ def test_nothing_hangs_on_the_log_of_deliveries(inbox: Any, logs: list[Any], ser
 
 
 def test_a_desk_without_room_says_so(inbox: Any, server: OwnServer, logs: list[Any]) -> None:
-    box: Inbox = inbox(label(), accept_s=0.05, waiting=1)
+    box: Inbox = inbox(label(), answer_s=0.05, waiting=1)
     server.freeze()
     try:
         for digit in range(1, 7):

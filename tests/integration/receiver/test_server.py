@@ -13,6 +13,7 @@ import pytest
 
 from pidispatch.receiver.server import Bounded, listen, server_of, tell_fault
 from pidispatch.values.errors import InfraError
+from tests.support.server import until
 
 Send = Callable[[MutableMapping[str, Any]], Any]
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
@@ -98,6 +99,59 @@ def test_what_is_no_http_is_refused() -> None:
     with served() as port, connected(port) as connection:
         connection.sendall(b"\x16\x03\x01\x02\x00\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_what_comes_behind_a_body_is_not_kept() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served(Bounded) as port, connected(port) as connection:
+        connection.sendall(head + b"2\r\nok\r\n0\r\nX-Trailer: 1\r\nX-Other: 2\r\n")
+        assert ends(connection)
+
+
+@pytest.mark.parametrize("piece", [b"1\r\na\r\n", b"1;" + b"x" * 1000 + b"\r\na\r\n", b""])
+def test_what_is_around_a_body_counts_too(piece: bytes) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    # Without a piece, a field behind the body that does not end.
+    endless = piece * 1000 if piece else b"x" * 65536
+    sent = 0
+    with served(Bounded) as port, connected(port) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(head + (b"" if piece else b"0\r\nX-Trailer: "))
+        while sent < 40_000_000:
+            connection.sendall(endless)
+            sent += len(endless)
+    assert sent < 40_000_000
+
+
+def test_a_blank_line_keeps_no_connection_alive() -> None:
+    with served() as port, connected(port) as connection:
+        connection.sendall(HEAD + b"\r\nok")
+        while not connection.recv(1000).endswith(b"ok"):
+            pass
+        connection.sendall(b"\r\n")
+        assert ends(connection)
+
+
+def test_one_connection_too_many_is_ended_and_told_once(logs: list[Any]) -> None:
+    class Few(Bounded):
+        most = 2
+
+    with served(Few) as port, contextlib.ExitStack() as opened:
+        first, second = (opened.enter_context(connected(port)) for _ in range(2))
+        for one in (first, second):
+            one.sendall(HEAD + b"\r\nok")
+            assert one.recv(1000)
+        for _ in range(2):
+            assert ends(opened.enter_context(connected(port)))
+        first.close()
+
+        def free() -> bool:
+            with connected(port) as again, contextlib.suppress(ConnectionError):
+                again.sendall(HEAD + b"\r\nok")
+                return b"200" in again.recv(1000)
+            return False
+
+        until(free, "room")
+    assert [one["event"] for one in logs].count("receiver_full") <= 1
 
 
 def test_a_place_that_is_taken_is_named() -> None:

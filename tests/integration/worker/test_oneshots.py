@@ -239,6 +239,16 @@ def test_a_job_of_a_rule_that_fires_again_is_no_business_of_the_files(post: Post
     assert (post.record().reason, post.mark, post.store_mark, told(logs)) == ("not-served", None, None, [])
 
 
+def test_a_server_that_lost_its_data_keeps_no_rule_from_its_mark(post: Post, logs: Logs) -> None:
+    job = fired_by(ENTRY, 1)
+    record = RunRecord.of(job, result_of(BROKEN), "build-1")
+    post.disarmer(record)
+    assert (post.mark, told(logs)) == (None, []), "nobody knows what that was"
+    post.disarmer(record, job)
+    assert post.mark["jobId"] == "gh-1"
+    assert [one["event"] for one in told(logs)] == ["trigger_disarmed"]
+
+
 def test_a_one_shot_without_a_name_in_the_store_is_marked_in_the_file(post: Post) -> None:
     post.submit(oneshot=None)
     post.run()
@@ -278,7 +288,7 @@ def test_the_mark_comes_after_the_record_and_before_the_word_that_both_stand(
     post.submit()
     seen: list[tuple[str, bool, bool]] = []
 
-    def look(record: RunRecord) -> None:
+    def look(record: RunRecord, _: object) -> None:
         found = post.bench.records.find(record.job_id) is not None
         seen.append(("disarm", found, bool(post.bench.row(record.job_id).recorded)))
 

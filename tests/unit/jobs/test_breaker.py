@@ -45,3 +45,7 @@ def test_a_failure_speaks_against_it(reason: Reason) -> None:
 def test_of_all_stops_the_time_that_was_up_alone_does(cause: AbortReason) -> None:
     aborted = Aborted(reason=Reason.WORKER_ABORT, cause=cause)
     assert said(aborted) == ("bad" if cause is AbortReason.JOB_TIMEOUT else "")
+
+
+def test_a_job_in_the_words_of_another_version_says_nothing_of_its_trigger() -> None:
+    assert said(Refused(reason=Reason.CONFIG_REFUSED, cause="row-unreadable")) == ""

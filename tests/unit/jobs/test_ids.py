@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pidispatch.jobs.ids import chain_id, local_id
+from pidispatch.jobs.ids import chain_id, forge_id, local_id, semantic_key, sibling_id
 from pidispatch.triggers.occurrences import cron_id
+from pidispatch.values.job import Matched
+from tests.support.oneshots import fired_by, rule
 
 MINUTE = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 FOLDER, FLOW, TASK = Path("/srv/site"), "tidy", "run the nightly tidy"
@@ -58,3 +60,36 @@ def test_two_wishes_have_two_ids(one: Wish, other: Wish) -> None:
 @given(st.tuples(PART, PART, PART), st.tuples(PART, PART, PART))
 def test_two_chained_wishes_have_two_ids(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
     assert (chain_id(*one) == chain_id(*other)) is (one == other)
+
+
+def test_the_ids_of_deliveries() -> None:
+    assert [forge_id(kind, "d") for kind in ("github", "gitlab", "forgejo", "azure")] == [
+        "gh-d",
+        "gl-d",
+        "fj-d",
+        "az-d",
+    ]
+    assert forge_id("github", "d", 2) == "gh-d-r2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "delivery", "replica"), [("local", "d", None), ("github", "", None), ("github", "d", 0)]
+)
+def test_no_id_is_made_up(kind: str, delivery: str, replica: int | None) -> None:
+    with pytest.raises(ValueError, match=r"delivery|counted from 1"):
+        forge_id(kind, delivery, replica)
+
+
+def test_what_two_wishes_have_in_common() -> None:
+    close = fired_by(rule())
+    single = close.model_copy(update={"replica": None})
+    second = close.model_copy(update={"replica": 2})
+    assert semantic_key(single) == f"{close.target_name}:closed:{close.flow}"
+    assert semantic_key(second) == f"{close.target_name}:closed:{close.flow}:r2"
+    assert semantic_key(single.model_copy(update={"flow": None, "command": "wf deploy"})).endswith(
+        ":closed:cmd:wf deploy"
+    )
+    labelled = single.trigger.model_copy(update={"matched": Matched(index=0, type="label", label="x")})
+    assert semantic_key(single.model_copy(update={"trigger": labelled})) == f"{close.target_name}:{close.flow}"
+    delivery = close.trigger.delivery_id
+    assert (sibling_id(single), sibling_id(second)) == (f"gh-{delivery}-r1", f"gh-{delivery}")
