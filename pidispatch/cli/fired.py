@@ -23,7 +23,7 @@ _TOLD: Final = 10
 def fired_job(schedule_id: str, settings: Settings, now: datetime, *, force: bool) -> LocalJob:
     """The job of the schedule with this id in PI_TRIGGERS_FILE. Raises `ConfigError` for a broken file, or none such.
 
-    It is no occurrence: what falls due later does so all the same.
+    It is no occurrence: what falls due later does so all the same, and how it ends does not pause the schedule.
     """
     if (path := settings.triggers_file) is None:
         raise ConfigError("--trigger needs the triggers file: name it with PI_TRIGGERS_FILE", "operator-file")
@@ -38,7 +38,8 @@ def fired_job(schedule_id: str, settings: Settings, now: datetime, *, force: boo
     run = entries[index].run
     folder = Path(os.path.realpath(run.folder))
     job_id = local_id(folder, run.flow, run.task, now, provider=run.provider, model=run.model)
-    return job_of(entries[index], index, job_id).model_copy(update={"folder": folder, "allow_dirty": force})
+    job = job_of(entries[index], index, job_id)
+    return job.model_copy(update={"folder": folder, "allow_dirty": force, "breaker": None})
 
 
 def _instead(wanted: str, entries: tuple[CronTrigger, ...]) -> str:

@@ -98,7 +98,8 @@ def again(store: JobStore, row: Row, *, force: bool) -> Job:
             )
         if before is None or not before.state.terminal:
             # Two who ask at the same time come to the same number, and the store makes one job of it.
-            update: dict[str, object] = {"id": retry_id(job.id, number), "retry_of": job.id}
+            # How it ends says nothing of the trigger, which did not fire it.
+            update: dict[str, object] = {"id": retry_id(job.id, number), "retry_of": job.id, "breaker": None}
             if isinstance(job, LocalJob):
                 update["allow_dirty"] = job.allow_dirty or force
             return job.model_copy(update=update)

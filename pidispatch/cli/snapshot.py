@@ -72,7 +72,13 @@ def as_document(seen: Snapshot) -> dict[str, Any]:
         ],
         "workers": [_worker(worker) for worker in seen.workers],
         "sources": [
-            {"forge": one.forge.value, "since": iso(one.since), "last": iso(one.last), "silent": is_silent(seen, one)}
+            {
+                "forge": one.forge.value,
+                "since": iso(one.since),
+                "last": iso(one.last),
+                "silent": is_silent(seen, one),
+                "faulty": one.faulty,
+            }
             for one in seen.sources
         ],
         "pausedTriggers": [{"trigger": name, **pause_document(one)} for name, one in seen.paused.items()],

@@ -115,6 +115,12 @@ def _about_triggers(seen: Snapshot) -> Iterator[Text]:
                 "there the secret is another one than the receiver's. What came before: pi-dispatch deliveries"
             )
             yield Text(text, style=_WARN)
+        if source.faulty:
+            text = (
+                f"the receiver that hears {FORGES[source.forge].title} refuses the last edit of its triggers file and "
+                "goes on with what it had before; its log says why: mend the file, see pi-dispatch check FILE"
+            )
+            yield Text(text, style=_WARN)
     for name, paused in seen.paused.items():
         label = f" ({printable(paused.label)})" if paused.label else ""
         text = (

@@ -19,6 +19,7 @@ from pidispatch.config.settings import load_only
 from pidispatch.config.text import printable
 from pidispatch.config.zone import schedule_zone
 from pidispatch.jobs.rows import Row
+from pidispatch.jobs.store import JobStore
 from pidispatch.jobs.triggered import Spent, TriggerPaused
 from pidispatch.triggers.entry import CronTrigger, ForgeTrigger, TriggersFile
 from pidispatch.triggers.identity import breaker_of, oneshot_of
@@ -45,7 +46,8 @@ def list_(as_json: bool) -> int:
     each rule, and whether it can: it may be spent, paused, or of a forge that this version does not hear.
 
     The file is that of PI_TRIGGERS_FILE, else ./triggers.json, which no worker runs schedules of. Without a server that
-    answers, what only it knows is left out. Exit code 2: the file is missing or broken.
+    answers, what only it knows is left out, and whether an entry is armed is unknown. Exit code 2: the file is missing
+    or broken.
     """
     settings = load_only(("PI_TRIGGERS_FILE", "PI_TZ"))
     path, file = read_triggers(settings.triggers_file)
@@ -129,26 +131,31 @@ def _rearm_file(path: Path, index: int) -> None:
 
 def _told(file: TriggersFile, schedules: tuple[Planned, ...], now: datetime) -> tuple[Told, ...]:
     """Every entry. Without a server that answers, what it knows is left out, and that is said."""
-    seen = _Seen({}, {}, {}, {}, {})
+    seen = None
     try:
         with at_queue() as queue:
             seen = _seen(queue, file, [one.id for one in schedules])
     except InfraError as error:
-        note(error_console(), f"how the last ones went is not known: {printable(error.message)}")
+        note(
+            error_console(),
+            f"how the last ones went, and which triggers are paused or spent, is not known: {printable(error.message)}",
+        )
     coming = {one.id: tuple(one.schedule.upcoming(now, _NEXT)) for one in schedules}
     return tuple(_entry(index, trigger, coming, seen) for index, trigger in enumerate(file.triggers))
 
 
 def _entry(
-    index: int, trigger: CronTrigger | ForgeTrigger, coming: Mapping[str, tuple[datetime, ...]], seen: "_Seen"
+    index: int, trigger: CronTrigger | ForgeTrigger, coming: Mapping[str, tuple[datetime, ...]], seen: "_Seen | None"
 ) -> Told:
+    known, seen = seen is not None, seen or _Seen({}, {}, {}, {}, {})
     paused = seen.paused.get(breaker_of(trigger))
     if isinstance(trigger, ForgeTrigger):
-        return Told(index, trigger, mark=_mark(trigger, seen.spent), paused=paused)
+        return Told(index, trigger, known, mark=_mark(trigger, seen.spent), paused=paused)
     name = trigger.on.id
     return Told(
         index,
         trigger,
+        known,
         coming=coming[name],
         last=seen.last.get(name),
         row=seen.rows.get(name),
@@ -178,7 +185,7 @@ def _seen(queue: AtQueue, file: TriggersFile, schedules: list[str]) -> _Seen:
     store = queue.store
     last = store.dealt_with(schedules)
     # The job of the occurrence that was dealt with last; what is older than its row is on record.
-    rows = {one: None if at is None else store.row(Occurrence(one, at).job_id) for one, at in last.items()}
+    rows = {one: None if at is None else _row(store, Occurrence(one, at)) for one, at in last.items()}
     return _Seen(
         last=last,
         rows=rows,
@@ -186,6 +193,17 @@ def _seen(queue: AtQueue, file: TriggersFile, schedules: list[str]) -> _Seen:
         paused=store.paused_triggers(),
         spent=store.spent([mark for _, one in file.forge_rules if (mark := oneshot_of(one)) is not None]),
     )
+
+
+def _row(store: JobStore, occurrence: Occurrence) -> Row | None:
+    """The row of its job. One that a later version wrote is told and left out, so that it hides no other entry."""
+    try:
+        return store.row(occurrence.job_id)
+    except InfraError as error:
+        if error.cause != "row-unreadable":
+            raise
+        note(error_console(), f"how the last one went is not known: {printable(error.message)}")
+        return None
 
 
 def _changed(queue: AtQueue, row: Row | None) -> bool | None:
@@ -196,8 +214,8 @@ def _changed(queue: AtQueue, row: Row | None) -> bool | None:
 def _paused_one(entry: str, paused: Mapping[str, TriggerPaused]) -> tuple[str, str]:
     """What the runs of a trigger are counted under, and what it is called.
 
-    The file is looked into first, as an id may look like a place; without one that can be read the pauses alone are.
-    Raises `click.ClickException`.
+    Names go before places, as an id may look like one, and triggers of the file before those that only a pause knows;
+    without a file that can be read the pauses alone are looked into. Raises `click.ClickException`.
     """
     known: tuple[CronTrigger | ForgeTrigger, ...] = ()
     fault = ""
@@ -205,9 +223,11 @@ def _paused_one(entry: str, paused: Mapping[str, TriggerPaused]) -> tuple[str, s
         known = read_triggers()[1].triggers
     except DispatchError as error:
         fault = f" The triggers file tells no more: {error.message}"
-    named = {one.on.id: at for at, one in enumerate(known) if isinstance(one, CronTrigger)}
+    named = {breaker_of(one): at for at, one in reversed(tuple(enumerate(known)))}
     at = named.get(entry, int(entry) if entry.isascii() and entry.isdigit() and len(entry) < _DIGITS else -1)
-    if 0 <= at < len(known):
+    # The id of a schedule that is gone may look like the place of an entry that is there.
+    gone = entry in paused and entry not in named
+    if 0 <= at < len(known) and not (gone and breaker_of(known[at]) not in paused):
         return breaker_of(known[at]), name_of(at, known[at])
     if entry in paused:
         return entry, f"trigger {printable(entry)}"

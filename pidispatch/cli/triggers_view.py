@@ -1,6 +1,6 @@
 """What stands in a triggers file and how each entry stands: for a person, and as `triggers list --json` prints it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +19,10 @@ from pidispatch.config.text import printable
 from pidispatch.jobs.rows import JobState, Row
 from pidispatch.jobs.triggered import TriggerPaused
 from pidispatch.triggers.entry import CronTrigger, ForgeTrigger
+from pidispatch.triggers.identity import breaker_of
 from pidispatch.values.forge import FORGES
 
-State = Literal["armed", "paused", "spent", "not served"]
+State = Literal["armed", "paused", "spent", "not served", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Told:
 
     index: int
     trigger: CronTrigger | ForgeTrigger
+    #: Whether the server answered.
+    known: bool
     #: Of a schedule: the next instants, up to when it is dealt with, the job of that instant, and what came of it.
     coming: tuple[datetime, ...] = ()
     last: datetime | None = None
@@ -63,11 +66,13 @@ class Told:
 
     @property
     def state(self) -> State:
-        """Whether it can fire, and if not, why: what stands in its way longest."""
+        """Whether it can fire, and if not, why: what stands in its way longest; `unknown` without the server's word."""
         if not self.served:
             return "not served"
         if self.mark is not None:
             return "spent"
+        if not self.known:
+            return "unknown"
         return "armed" if self.paused is None else "paused"
 
 
@@ -116,7 +121,8 @@ def show(console: Console, found: Sequence[Told], zone: ZoneInfo, now: datetime)
             console.print()
         rows = [[Text(printable(cell)) for cell in _rule(one)] for one in rules]
         console.print(table_of(console, ("TRIGGER", "ON", "RUNS", "FORGE", "STATE"), rows, cut=("ON", "RUNS")))
-    for line in (line for one in found for line in _in_the_way(one)):
+    ids = {cron.on.id for _, cron in schedules}
+    for line in (line for one in found for line in _in_the_way(one, ids)):
         console.print(Text(line, "yellow"), soft_wrap=True)
 
 
@@ -136,8 +142,8 @@ def _rule(one: Told) -> tuple[str, ...]:
     return str(one.index), fires_on(one.trigger), runs_what(one.trigger), one.trigger.run.kind, one.state
 
 
-def _in_the_way(one: Told) -> Iterator[str]:
-    """What keeps an entry from firing, and what lets it."""
+def _in_the_way(one: Told, ids: Collection[str]) -> Iterator[str]:
+    """What keeps an entry from firing, and what lets it. `ids` are those of the schedules."""
     name = printable(name_of(one.index, one.trigger))
     if not one.served:
         title = FORGES[one.trigger.run.kind].title
@@ -148,7 +154,9 @@ def _in_the_way(one: Told) -> Iterator[str]:
         yield f"{name} {by} ({printable(mark.at)}){where}; to arm it again: pi-dispatch triggers rearm {one.index}"
     if (paused := one.paused) is not None:
         since = f"{paused.at.astimezone(UTC):%Y-%m-%d %H:%MZ}"
-        again = one.trigger.on.id if isinstance(one.trigger, CronTrigger) else one.index
+        # Its own name where it is a schedule's, or where its place is one, which would be taken for that schedule.
+        by_name = isinstance(one.trigger, CronTrigger) or str(one.index) in ids
+        again = breaker_of(one.trigger) if by_name else one.index
         yield f"{name} is PAUSED since {since}: {pause_words(paused)}; to go on: pi-dispatch triggers resume {again}"
 
 

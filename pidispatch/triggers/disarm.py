@@ -65,14 +65,17 @@ def disarm(path: Path, job: ForgeJob, mark: Mark, patience: Patience = PATIENT) 
     """
     if not os.path.lexists(path):
         return Disarming("unavailable")
-    found: list[Literal["disarmed", "already", "failed"]] = ["failed"]
+    told = Disarming("failed", "entry-changed")
 
     def change(document: Any) -> bool:
+        nonlocal told
         entry = _entry(document, job.matched.index)
         if entry is None or not _fired(entry, job):
+            # Also where it was found a moment ago, in a file that was saved since.
+            told = Disarming("failed", "entry-changed")
             return False
         marked = _MARK in entry["on"]
-        found[0] = "already" if marked else "disarmed"
+        told = Disarming("already" if marked else "disarmed")
         if not marked:
             entry["on"][_MARK] = {"at": mark.at, **({"jobId": mark.job_id} if mark.job_id is not None else {})}
         return not marked
@@ -81,7 +84,7 @@ def disarm(path: Path, job: ForgeJob, mark: Mark, patience: Patience = PATIENT) 
         edit(path, change, patience)
     except DispatchError as error:
         return Disarming("failed", error.cause)
-    return Disarming(found[0], "entry-changed" if found[0] == "failed" else None)
+    return told
 
 
 def rearm(path: Path, index: int) -> Mark | None:
@@ -89,19 +92,21 @@ def rearm(path: Path, index: int) -> Mark | None:
 
     Nothing is written then. Raises `ConfigError` where there is no such entry, and what `edit` does.
     """
-    taken: list[Mark] = []
+    taken: Mark | None = None
 
     def change(document: Any) -> bool:
+        nonlocal taken
+        taken = None
         entry = _entry(document, index)
         if entry is None:
             refuse(path, (f"has no trigger at index {index}. See which there are: pi-dispatch triggers list",))
         if _MARK not in entry["on"]:
             return False
-        taken.append(_mark(entry["on"].pop(_MARK)))
+        taken = _mark(entry["on"].pop(_MARK))
         return True
 
     edit(path, change, AT_ONCE)
-    return taken[0] if taken else None
+    return taken
 
 
 def _entry(document: Any, index: int) -> dict[str, Any] | None:

@@ -219,7 +219,8 @@ CAUSES: Final[dict[str, Explained]] = {
     "timeout": Explained("A program on the host took too long.", "Try again; is the folder very large?"),
     "triggers-locked": Explained("Another program writes the triggers file.", "Try again."),
     "triggers-read-only": Explained(
-        "The triggers file, or its folder, is not to be written.", "Make both writable, or write the file by hand."
+        "The triggers file, or its folder, is not to be written, or not without changing its owner and group.",
+        "Make both writable for the worker's account, or write the file by hand.",
     ),
     "triggers-unwritable": Explained("The triggers file cannot be written.", _OWNER),
     "unfinished": Explained("The attempt came to no end.", _AGAIN),

@@ -11,17 +11,21 @@ from pidispatch.box.host import host_facts
 from pidispatch.box.spec import IMAGE_USER
 from pidispatch.box.user import HostFacts, decide_user, refuse_mapping
 from pidispatch.cli.checks.row import Finding, Told, failed, passed, warned
+from pidispatch.cli.checks.rules import images_of, places, some
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.clock import SystemClock
+from pidispatch.config.text import printable
 from pidispatch.values import names
 from pidispatch.values.errors import InfraError
 from pidispatch.values.forge import JobKind
 from pidispatch.values.outcome import Refused
 from pidispatch.workspace.locks import engine_lock
 
-#: Hosts that are named one by one.
-_NAMED: Final = 20
 _UP: Final = "pi-dispatch egress up"
+_NAMED_IMAGE: Final = (
+    "bring it onto this engine (images are never pulled), as with: pi-dispatch image build --tag REF; or name another "
+    'with "image" in the entry, which without it uses PI_JOB_IMAGE'
+)
 
 
 def engine(scene: Scene) -> Iterator[Finding]:
@@ -57,6 +61,27 @@ def _claims(reference: str, image: ImageFacts) -> Finding:
     forges = "" if image.forges is None else f"; forges: {', '.join(sorted(image.forges))}"
     refused = refuse_image(reference, image, JobKind.LOCAL)
     return _refusal(refused) if refused else passed(f"{reference} ({image.digest[:19]}): {capabilities}{forges}")
+
+
+def named_images(scene: Scene) -> Iterator[Finding]:
+    """The images that entries of the triggers file name: whether each is on the engine, and serves the entry's jobs."""
+    named = images_of(scene)
+    if not named:
+        return
+    engine = scene.connected().engine
+    good = []
+    for reference, entries in named.items():
+        found = engine.image(reference)
+        refused: dict[Refused, list[int]] = {}
+        for at, kind in entries:
+            if one := found if isinstance(found, Refused) else refuse_image(reference, found, kind):
+                refused.setdefault(one, []).append(at)
+        for one, where in refused.items():
+            yield failed(f"{_refusal(one).found}; named by the triggers {places(where)}", _NAMED_IMAGE)
+        if not refused:
+            good.append(printable(reference))
+    if good:
+        yield passed(f"on the engine: {some(good)}")
 
 
 def job_user(scene: Scene) -> Iterator[Finding]:
@@ -116,8 +141,7 @@ def _lists(name: str, found: EgressStatus) -> Iterator[Finding]:
 
 
 def _hosts(hosts: tuple[str, ...]) -> str:
-    more = f" and {len(hosts) - _NAMED} more" if len(hosts) > _NAMED else ""
-    return (", ".join(hosts[:_NAMED]) or "none") + more
+    return some(hosts) or "none"
 
 
 def _refusal(refused: Refused) -> Finding:

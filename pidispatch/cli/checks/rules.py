@@ -1,4 +1,6 @@
-"""The rules of the triggers file: those that fire once, those that nothing hears, and what hearing them takes."""
+"""The entries of the triggers file: what they make use of, the rules that fire once, those that nothing hears, and what
+hearing them takes.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,14 +12,46 @@ from pidispatch.cli.heard import is_served
 from pidispatch.config.operator_file import read_text
 from pidispatch.config.text import printable
 from pidispatch.triggers.disarm import triggers_path
-from pidispatch.triggers.entry import ForgeTrigger, TriggersFile
+from pidispatch.triggers.entry import CronTrigger, ForgeRun, ForgeTrigger, TriggersFile
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.triggers.identity import oneshot_of
 from pidispatch.values.errors import ConfigError
 from pidispatch.values.forge import FORGES, JobKind
 
+#: Images, folders and hosts that are named one by one.
+_NAMED: Final = 20
 #: What to do about rules that nothing hears.
 TAKE_OUT: Final = "take them out, or use a version that hears the forge"
+
+
+def uses(scene: Scene) -> Iterator[Finding]:
+    """What the entries make use of, spent ones too."""
+    _, file = _file(scene)
+    runs = [one.run for one in file.triggers]
+    forges = [one for one in runs if isinstance(one, ForgeRun)]
+    told = [
+        _counted([one for one in forges if one.replicas is not None], "with replicas"),
+        _counted([one for one in forges if one.instructions is not None], "with instructions"),
+        _counted([one for one in forges if one.command is not None], "with a command"),
+        _listed([one.image for one in runs], "images"),
+        _listed([one.skills_dir for one in forges], "folders of skills"),
+    ]
+    if words := "; ".join(one for one in told if one):
+        yield passed(words)
+
+
+def images_of(scene: Scene) -> dict[str, list[tuple[int, JobKind]]]:
+    """The images of the entries that can start jobs, each with the places and kinds of these."""
+    configured = scene.settings("PI_TRIGGERS_FILE").triggers_file
+    _, file = _file(scene)
+    found: dict[str, list[tuple[int, JobKind]]] = {}
+    for at, one in enumerate(file.triggers):
+        # No worker runs a schedule of the current folder's file.
+        scheduled = isinstance(one, CronTrigger) and configured is not None
+        fires = isinstance(one, ForgeTrigger) and one.mark is None and is_served(one.run.kind)
+        if one.run.image is not None and (scheduled or fires):
+            found.setdefault(one.run.image, []).append((at, JobKind(one.run.kind)))
+    return found
 
 
 def one_shots(scene: Scene) -> Iterator[Finding]:
@@ -27,16 +61,16 @@ def one_shots(scene: Scene) -> Iterator[Finding]:
     armed, spent = _once(file.triggers)
     if armed and configured is None:
         yield warned(
-            f"triggers {_places(armed)} of {printable(str(path))} fire once and are armed, and PI_TRIGGERS_FILE is not "
+            f"triggers {places(armed)} of {printable(str(path))} fire once and are armed, and PI_TRIGGERS_FILE is not "
             "set: a worker marks the triggers.json of the folder that it is started in, perhaps not the file that the "
             "receiver reads",
             "set PI_TRIGGERS_FILE to the whole path of the file, for workers and receivers",
         )
     elif armed:
-        yield passed(f"triggers {_places(armed)} fire once and are armed")
+        yield passed(f"triggers {places(armed)} fire once and are armed")
     if spent:
         yield passed(
-            f"triggers {_places(spent)} have fired and match nothing; pi-dispatch triggers rearm INDEX arms one again"
+            f"triggers {places(spent)} have fired and match nothing; pi-dispatch triggers rearm INDEX arms one again"
         )
 
 
@@ -57,7 +91,7 @@ def webhooks(scene: Scene) -> Iterator[Finding]:
         yield passed("WEBHOOK_SECRET is set")
     else:
         yield warned(
-            f"triggers {_places(rules)} are about GitHub, and WEBHOOK_SECRET is not set: a receiver that is started in "
+            f"triggers {places(rules)} are about GitHub, and WEBHOOK_SECRET is not set: a receiver that is started in "
             "this environment is refused",
             "set it to the secret of the webhook, where the receiver is started",
         )
@@ -77,7 +111,7 @@ def told_unheard(entries: Sequence[object]) -> str | None:
     for at, one in enumerate(entries):
         if isinstance(one, ForgeTrigger) and one.mark is None and not is_served(one.run.kind):
             found.setdefault(one.run.kind, []).append(at)
-    told = [f"triggers {_places(places)} are about {FORGES[kind].title}" for kind, places in found.items()]
+    told = [f"triggers {places(where)} are about {FORGES[kind].title}" for kind, where in found.items()]
     return f"{', '.join(told)}, which this version does not hear: they cannot fire" if told else None
 
 
@@ -96,5 +130,22 @@ def _file(scene: Scene) -> tuple[Path, TriggersFile]:
         raise Told from None
 
 
-def _places(places: Sequence[int]) -> str:
-    return ", ".join(map(str, places))
+def _counted(entries: Sequence[object], what: str) -> str:
+    return f"{len(entries):,} {what}" if entries else ""
+
+
+def _listed(names: Sequence[str | None], what: str) -> str:
+    """Every one of these, once."""
+    found = dict.fromkeys(printable(one) for one in names if one is not None)
+    return f"{what}: {some(tuple(found))}" if found else ""
+
+
+def some(names: Sequence[str]) -> str:
+    """These names, as far as one reads them."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def places(found: Sequence[int]) -> str:
+    """Entries, by their places."""
+    return ", ".join(map(str, found))

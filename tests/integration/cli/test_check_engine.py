@@ -16,9 +16,12 @@ from tests.image.assemble import ensure_egress_base, ensure_probe
 from tests.integration.cli.bench import Bench
 from tests.support.box import program_image
 from tests.support.egress import Proxy
+from tests.support.oneshots import marked, write
+from tests.support.oneshots import rule as one_shot
 from tests.support.rootless import rootless_engine
+from tests.unit.triggers.entries import entry, rule
 
-BOXED = ("engine", "engine-lock", "image", "job-user", "egress")
+BOXED = ("engine", "engine-lock", "image", "named-images", "job-user", "egress")
 
 
 @pytest.fixture
@@ -66,6 +69,7 @@ def test_an_engine_that_answers_says_which_it_is(engine: docker.DockerClient) ->
 
 def test_an_engine_that_is_not_there_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(write(tmp_path / "t.json", entry(run={"image": "pi-test-none:1"}))))
     (row,) = looked()
     assert (row.check, row.status) == ("engine", "fail")
     assert "DOCKER_HOST" in (row.remedy or "")
@@ -99,6 +103,49 @@ def test_an_image_without_labels_serves_one_user_alone(
     monkeypatch.setattr("os.geteuid", lambda: 4242)
     (user,) = looked("job-user")
     assert (user.status, user.found.split(":")[0]) == ("fail", "job-image-any-uid-unsupported")
+
+
+def test_each_image_that_the_triggers_file_names_is_looked_for(
+    image: str, engine: docker.DockerClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain = ensure_probe(engine)
+    path = tmp_path / "triggers.json"
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(path))
+    monkeypatch.setenv("PI_JOB_IMAGE", image)
+    write(path, entry(run={"image": plain}), rule(run={"image": image}))
+    (row,) = looked("named-images")
+    assert (row.status, row.found) == ("pass", f"on the engine: {plain}, {image}")
+
+    missing = [rule(run={"image": "pi-test-none:1"}), entry(run={"image": "pi-test-none:1"})]
+    write(path, entry(on={"id": "other"}), *missing, rule(run={"image": image}))
+    failed, passed = looked("named-images")
+    assert (failed.status, passed.found) == ("fail", f"on the engine: {image}")
+    assert failed.found == (
+        "job-image-missing: there is no image 'pi-test-none:1' on this engine; named by the triggers 1, 2"
+    )
+    assert "pi-dispatch image build --tag REF; or name another" in (failed.remedy or "")
+
+    write(path, entry(run={"image": image}), rule(), marked(one_shot(flow="x", image="pi-test-none:1")))
+    assert [one.status for one in looked("named-images")] == ["pass"]
+    write(path, entry())
+    assert looked("named-images") == []
+
+
+def test_an_image_that_does_not_serve_the_forge_of_an_entry(
+    engine: docker.DockerClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = program_image(engine, tmp_path, "#!/bin/sh\n", more="LABEL dev.pi-dispatch.forges=gitlab")
+    try:
+        path = write(tmp_path / "triggers.json", entry(run={"image": other}), rule(), rule(run={"image": other}))
+        monkeypatch.setenv("PI_TRIGGERS_FILE", str(path))
+        (row,) = looked("named-images")
+    finally:
+        engine.images.remove(other, force=True)
+    assert (row.status, row.found) == (
+        "fail",
+        f"job-image-forge-unsupported: the image {other!r} serves gitlab, and this is a job of github; named by the "
+        "triggers 2",
+    )
 
 
 def test_an_engine_that_maps_users_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,12 +1,19 @@
 """`retry` of jobs in every state, with the worker's moves made by hand."""
 
 import json
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from pidispatch.cli.main import _run
 from pidispatch.jobs.endings import cancelled_record
 from pidispatch.jobs.rows import JobState, Lease
+from pidispatch.jobs.store import JobStore
+from pidispatch.server.address import Address
+from pidispatch.server.client import connect
+from pidispatch.values.job import LocalJob
+from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import AbortReason, Reason
 from tests.integration.cli.bench import NOW, Bench
@@ -55,6 +62,23 @@ def test_what_did_not_complete_is_handed_in_again_as_a_job_of_its_own(bench: Ben
     assert "a private task" not in ran.err + ran.out
     record = bench.end(bench.take(job_id), Completed())
     assert record.retry_of == "local-1"
+
+
+def test_how_a_repetition_ends_says_nothing_of_the_trigger_of_the_first(bench: Bench) -> None:
+    missing = Refused(reason=Reason.JOB_IMAGE_MISSING)
+    job = LocalJob(id="local-1", folder=bench.repository.path, task="a private task", breaker="nightly")
+    with closing(connect(Address.parse(bench.server.url))) as client:
+        worker = replace(bench, store=JobStore(client, "pi:", Limits(), breaker_runs=2))
+        worker.store.submit(job, queue="pi-jobs")
+        worker.end(worker.take(), missing)
+        first = retried(bench).out.strip()
+        assert (bench.row(first).breaker, bench.row(first).job.breaker) == (None, None)
+        worker.end(worker.take(first), missing)
+        assert worker.store.paused_triggers() == {}
+        # The next one that the trigger itself fires is its second.
+        worker.store.submit(job.model_copy(update={"id": "local-2"}), queue="pi-jobs")
+        worker.end(worker.take("local-2"), missing)
+        assert list(worker.store.paused_triggers()) == ["nightly"]
 
 
 def test_while_it_is_repeated_it_is_not_repeated_again(bench: Bench) -> None:

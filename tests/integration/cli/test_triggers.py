@@ -114,7 +114,7 @@ def test_without_a_server_the_file_alone_is_told(
     assert _run(["triggers", "list"]) == 0
     captured = capsys.readouterr()
     assert "nightly" in captured.out
-    assert "how the last ones went is not known" in captured.err
+    assert "how the last ones went, and which triggers are paused or spent, is not known" in captured.err
 
 
 def test_a_file_that_is_broken_or_not_named(
@@ -238,6 +238,47 @@ def test_every_entry_is_listed_with_how_it_stands(
     assert "a private t" not in said + json.dumps(told)
 
 
+@pytest.mark.usefixtures("rules")
+def test_without_a_server_nothing_is_said_to_be_armed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VALKEY_URL", "redis://127.0.0.1:1/0")
+    found = document(capsys)["triggers"]
+    assert [one["state"] for one in found] == [
+        *("unknown", "unknown", "unknown", "unknown", "spent", "not served", "unknown")
+    ]
+    assert [one["paused"] for one in found] == [None] * 7
+    assert _run(["triggers", "list"]) == 0
+    said = capsys.readouterr().out
+    assert "armed" not in said
+    assert said.count("unknown") == 3
+
+
+def test_a_row_that_cannot_be_read_hides_no_other_entry(
+    rules: Path, bench: Bench, store: JobStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = datetime(2026, 5, 4, 1, tzinfo=UTC)
+    job_id = ended(bench, at, Completed())
+    often = cron_id("often", round(at.timestamp() * 1000))
+    bench.submit(often)
+    store.deal_with({"often": at})
+    for number in (1, 2):
+        ends(bench, store, f"local-{number}", breaker(rules, 6), Completed(), changed=False)
+    with bench.server.client() as client:
+        client.hset(f"pi:job:{job_id}", "state", "of a later version")
+    assert _run(["triggers", "list", "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)["triggers"]
+    assert [(one["last"], one["jobId"], one["outcome"]) for one in found[:2]] == [
+        ("2026-05-04T01:00:00Z", None, None),
+        ("2026-05-04T01:00:00Z", often, "queued"),
+    ]
+    assert [one["state"] for one in found] == ["armed", "armed", "armed", "armed", "spent", "not served", "paused"]
+    assert f"how the last one went is not known: the store holds job {job_id} in a form" in captured.err
+    assert _run(["triggers", "list"]) == 0
+    assert "trigger 6 is PAUSED" in capsys.readouterr().out
+
+
 def test_a_file_of_rules_alone_has_no_zone(
     file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,6 +320,45 @@ def test_a_paused_trigger_starts_jobs_again(
     assert store.paused_triggers() == {}
     assert _run(["triggers", "resume", name]) == 0
     assert capsys.readouterr().out == f"{called} is not paused\n"
+
+
+def test_what_is_told_to_resume_a_rule_does_not_reach_a_schedule_of_that_name(
+    file: Path, bench: Bench, store: JobStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [nightly, _] = entries_of(file)
+    write(file, plain_rule(), {**nightly, "on": {**nightly["on"], "id": "0"}}, plain_rule(trigger="comment"))
+    name = breaker(file, 0)
+    for trigger in (name, "0", breaker(file, 2)):
+        for number in (1, 2):
+            ends(bench, store, f"local-{trigger}-{number}", trigger, Completed(), changed=False)
+    assert _run(["triggers", "list"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    commands = [line.rpartition("pi-dispatch ")[2] for line in said if "PAUSED" in line]
+    assert commands == [f"triggers resume {name}", "triggers resume 0", "triggers resume 2"]
+    for command, called in zip(commands, ("trigger 0", "trigger 1 (0)", "trigger 2"), strict=True):
+        assert _run(command.split(" ")) == 0
+        assert capsys.readouterr().out.startswith(f"{called} starts jobs again; it was paused: 2 runs")
+    assert store.paused_triggers() == {}
+    # It is called by its own name where it is not paused, too.
+    assert _run(commands[0].split(" ")) == 0
+    assert capsys.readouterr().out == "trigger 0 is not paused\n"
+
+
+def test_a_schedule_that_is_gone_may_have_been_called_like_a_place(
+    file: Path, bench: Bench, store: JobStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(file, plain_rule())
+    for trigger in ("0", breaker(file, 0)):
+        for number in (1, 2):
+            ends(bench, store, f"local-{trigger}-{number}", trigger, Completed(), changed=False)
+    # What is in the file goes first.
+    assert _run(["triggers", "resume", "0"]) == 0
+    assert list(store.paused_triggers()) == ["0"]
+    assert _run(["triggers", "resume", "0"]) == 0
+    assert store.paused_triggers() == {}
+    assert _run(["triggers", "resume", "0"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(" starts")[0] for line in said] == ["trigger 0", "trigger 0", "trigger 0 is not paused"]
 
 
 def test_a_paused_trigger_whose_rule_is_gone_is_named_as_status_does(

@@ -128,7 +128,7 @@ def refuses(port: int) -> bool:
 
 
 @pytest.mark.example("ch1 E14", "A broken edit keeps what was good in force; the next good one is taken over.")
-def test_e14_a_live_edit(program: Run) -> None:
+def test_e14_a_live_edit(program: Run, store: JobStore) -> None:
     deployment = program(label())
     health = free_port()
     run = deployment.start(RECEIVER_HEALTH_BIND=f"127.0.0.1:{health}")
@@ -137,8 +137,11 @@ def test_e14_a_live_edit(program: Run) -> None:
     until(lambda: run.events("triggers_reload_invalid"), "the edit to be seen")
     assert deployment.post(payloads.LABELED).told == QUEUED
     assert deployment.ask("GET", "/readyz", {}, port=health).told == (200, {"store": True, "rules": False})
+    # Also for one who looks where no worker has the file.
+    until(lambda: [one.faulty for one in store.sources()] == [True], "the fault to be told")
     deployment.write([label("pi:docs", flow="document"), label(kind="azure", repository="widgets")])
     until(lambda: run.events("triggers_reloaded"), "the edit to be taken over")
+    until(lambda: [one.faulty for one in store.sources()] == [False], "its end to be told")
     assert deployment.post(payloads.LABELED, delivery=guid("2")).status == 204
     assert deployment.post(payloads.issues(labels=["pi:docs"]), delivery=guid("3")).told == QUEUED
     assert deployment.ask("GET", "/readyz", {}, port=health).status == 200

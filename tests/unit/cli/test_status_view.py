@@ -182,6 +182,14 @@ def test_f10_a_forge_that_has_gone_silent_is_told_with_the_remedy() -> None:
     assert as_document(seen)["sources"][0]["last"] == "2025-12-26T11:59:59Z"
 
 
+def test_a_receiver_with_a_broken_file_is_told_though_no_worker_has_that_file() -> None:
+    source = heard(60, 5)
+    seen = replace(snapshot(), sources=(source.model_copy(update={"faulty": True}),))
+    assert "the receiver that hears GitHub refuses the last edit of its triggers file" in said(seen)
+    assert as_document(seen)["sources"][0]["faulty"] is True
+    assert "refuses the last edit" not in said(replace(snapshot(), sources=(source,)))
+
+
 @pytest.mark.parametrize(
     ("since", "last", "silent", "fact"),
     [

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,48 @@ def test_many_who_disarm_one_file_at_once_all_leave_their_mark(file: Path) -> No
         thread.join()
     assert told == [Disarming("disarmed")] * len(rules)
     assert [one["on"]["disarmed"]["jobId"] for one in entries_of(file)] == [f"gh-{n}" for n in range(len(rules))]
+
+
+@pytest.mark.parametrize(
+    ("saved", "told"),
+    [
+        ([rule(41)], Disarming("failed", "entry-changed")),
+        ([marked(rule())], Disarming("already")),
+        ([rule(), rule(41)], Disarming("disarmed")),
+    ],
+    ids=["another rule", "marked by then", "more beside it"],
+)
+def test_what_came_of_it_is_told_of_the_file_that_was_saved_meanwhile(
+    file: Path, saved: list[Any], told: Disarming, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(file, rule())
+    saving(file, saved, monkeypatch)
+    assert disarm(file, fired_by(rule()), OWN) == told
+    if told.outcome == "disarmed":
+        saved = [marked(rule(), {"at": OWN.at, "jobId": OWN.job_id}), rule(41)]
+    assert entries_of(file) == saved
+
+
+def test_a_mark_that_is_taken_out_by_hand_meanwhile_was_not_taken_out_here(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(file, marked(rule()))
+    saving(file, [rule()], monkeypatch)
+    assert rearm(file, 0) is None
+    assert entries_of(file) == [rule()]
+
+
+def saving(file: Path, entries: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody saves these entries when the file that is to take its place is written for the first time."""
+    sync, times = os.fsync, []
+
+    def saved(handle: int) -> None:
+        sync(handle)
+        times.append(1)
+        if len(times) == 1:
+            write(file, *entries)
+
+    monkeypatch.setattr(os, "fsync", saved)
 
 
 def test_rearming_takes_the_mark_out_and_nothing_else(file: Path) -> None:

@@ -4,8 +4,9 @@ import errno
 import json
 import os
 import stat
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from pidispatch.config.flock import try_exclusive
-from pidispatch.triggers import writer
+from pidispatch.triggers import lock as lock_module
 from pidispatch.triggers.writer import AT_ONCE, Patience, edit
 from pidispatch.values.errors import ConfigError, DispatchError, InfraError
 from tests.support.oneshots import entries_of, rule, write
@@ -62,6 +63,29 @@ def test_a_change_is_written_as_two_space_json_with_everything_else_as_it_was(fi
     only(file)
 
 
+def as_account(uid: int, groups: list[int], act: Callable[[], object]) -> str:
+    """How `act` ends where another account calls it, in a process of its own: `done`, or the cause of its fault."""
+    out, into = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.setgroups(groups)
+            os.setgid(groups[0])
+            os.setuid(uid)
+            try:
+                act()
+                said = "done"
+            except DispatchError as error:
+                said = str(error.cause)
+            os.write(into, said.encode())
+        finally:
+            os._exit(0)
+    os.close(into)
+    with open(out) as told:
+        said = told.read()
+    os.waitpid(child, 0)
+    return said
+
+
 def test_what_changes_nothing_writes_nothing(file: Path) -> None:
     before = file.stat()
     assert not edit(file, lambda _: False)
@@ -80,6 +104,69 @@ def test_mode_and_owner_stay(file: Path, mode: int) -> None:
     assert stat.S_IMODE(after.st_mode) == mode
     assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
     assert after.st_ino != before.st_ino
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
+OWNER, GROUP, WORKER = 12345, 12346, 23456
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A file of one account and group, where everybody comes to and may make files."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        file = write(folder / "triggers.json", rule(), rule(41))
+        os.chown(file, OWNER, GROUP)
+        yield file
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o640, 0o660, 0o666])
+@pytest.mark.parametrize(
+    ("uid", "groups"),
+    [(WORKER, [WORKER]), (WORKER, [WORKER, GROUP]), (WORKER, [GROUP]), (OWNER, [OWNER])],
+    ids=["a stranger", "one in its group", "one whose group it is", "its owner, who is not in its group"],
+)
+def test_an_account_that_would_change_owner_or_group_writes_nothing(
+    shared: Path, uid: int, groups: list[int], mode: int
+) -> None:
+    shared.chmod(mode)
+    before, content = shared.stat(), shared.read_bytes()
+    said = as_account(uid, groups, lambda: edit(shared, renamed))
+    # Whom the mode does not let read it does not come as far.
+    readable = uid == OWNER or GROUP in groups or mode & 0o004
+    assert said == ("triggers-read-only" if readable else "operator-file")
+    after = shared.stat()
+    assert (after.st_ino, after.st_uid, after.st_gid, after.st_mtime_ns) == (
+        *(before.st_ino, OWNER, GROUP, before.st_mtime_ns),
+    )
+    assert shared.read_bytes() == content
+    only(shared)
+
+
+@needs_root
+@pytest.mark.parametrize("groups", [[OWNER, GROUP], [GROUP]], ids=["among others", "its first"])
+def test_the_owner_who_is_in_the_group_of_the_file_keeps_both(shared: Path, groups: list[int]) -> None:
+    before = shared.stat()
+    assert as_account(OWNER, groups, lambda: edit(shared, renamed)) == "done"
+    after = shared.stat()
+    assert (after.st_uid, after.st_gid, after.st_mode) == (OWNER, GROUP, before.st_mode)
+    assert after.st_ino != before.st_ino
+    assert entries_of(shared)[0]["run"]["flow"] == "other"
+    only(shared)
+
+
+@needs_root
+def test_whoever_cannot_keep_the_owner_is_told_what_to_do(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(file, OWNER, GROUP)
+
+    def refused(*_: Any) -> None:
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "fchown", refused)
+    with pytest.raises(InfraError, match=r"with its owner and group \(12345:12346\).* Run as its owner"):
+        edit(file, renamed)
 
 
 def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
@@ -177,6 +264,18 @@ def test_a_lock_older_than_ten_seconds_is_taken_away_and_told(file: Path) -> Non
     only(file)
 
 
+def test_a_lock_from_the_future_is_taken_away_as_an_old_one_is(file: Path) -> None:
+    lock_of(file, -9.0)
+    assert cause(lambda: edit(file, renamed)) == "triggers-locked"
+    lock_of(file, -3600.0)
+    with capture_logs() as logs:
+        assert edit(file, renamed)
+    [told] = logs
+    assert told["event"] == "triggers_lock_stale_taken"
+    assert -3_700_000 < told["ageMs"] < -3_500_000
+    only(file)
+
+
 def test_a_lock_that_goes_while_it_is_looked_at_is_free(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = lock_of(file)
 
@@ -184,7 +283,7 @@ def test_a_lock_that_goes_while_it_is_looked_at_is_free(file: Path, monkeypatch:
         lock.unlink()
         return try_exclusive(handle)
 
-    monkeypatch.setattr(writer, "try_exclusive", gone)
+    monkeypatch.setattr(lock_module, "try_exclusive", gone)
     assert edit(file, renamed)
 
 
@@ -204,7 +303,7 @@ def test_a_file_system_without_such_locks_is_served_too(file: Path, monkeypatch:
         raise InfraError("none here", "lock-unusable")
 
     lock_of(file, 60.0)
-    monkeypatch.setattr(writer, "try_exclusive", none)
+    monkeypatch.setattr(lock_module, "try_exclusive", none)
     assert edit(file, renamed)
 
 
@@ -250,6 +349,120 @@ def test_a_lock_that_somebody_removed_is_no_lock(file: Path) -> None:
 
     assert cause(lambda: edit(file, removed)) == "triggers-locked"
     only(file)
+
+
+def by_another_file(file: Path) -> None:
+    """As most editors save: a new file in the place of the old one."""
+    write(file.with_name("saved"), *entries_of(file), rule(50)).replace(file)
+
+
+def in_its_place(file: Path) -> None:
+    """As other editors do."""
+    write(file, *entries_of(file), rule(50))
+
+
+def same_length_and_time(file: Path) -> None:
+    """As a program that copies files with their times may."""
+    before, content = file.stat(), file.read_text()
+    file.write_text(content.replace('"number": 41', '"number": 50'))
+    # Until the clock of the file system has ticked.
+    while (now := file.stat()).st_ctime_ns == before.st_ctime_ns or now.st_mtime_ns != before.st_mtime_ns:
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+SAVED = [by_another_file, in_its_place, same_length_and_time]
+
+
+@pytest.mark.parametrize("save", SAVED)
+def test_what_is_saved_while_it_writes_is_not_lost(file: Path, save: Callable[[Path], None]) -> None:
+    found: list[Any] = []
+
+    def changed(document: Any) -> bool:
+        found.append(len(document["triggers"]))
+        if len(found) == 1:
+            save(file)
+        return renamed(document)
+
+    assert edit(file, changed)
+    assert len(found) == 2
+    entries = entries_of(file)
+    assert entries[0]["run"]["flow"] == "other"
+    assert entries[-1]["on"]["number"] == 50
+    only(file)
+
+
+@pytest.mark.parametrize("save", SAVED[:2])
+def test_what_is_saved_right_before_the_rename_is_not_lost(
+    file: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, times = os.fsync, []
+
+    def saved(handle: int) -> None:
+        sync(handle)
+        times.append(1)
+        if len(times) == 1:
+            save(file)
+
+    monkeypatch.setattr(os, "fsync", saved)
+    assert edit(file, renamed)
+    assert [one["on"]["number"] for one in entries_of(file)] == [40, 41, 50]
+    assert entries_of(file)[0]["run"]["flow"] == "other"
+    only(file)
+
+
+def test_what_is_saved_between_two_tries_of_the_rename_is_not_lost(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    act, times = os.replace, []
+
+    def once(*paths: Any) -> None:
+        times.append(1)
+        if len(times) == 1:
+            in_its_place(file)
+            raise PermissionError(errno.EPERM, "not now")
+        act(*paths)
+
+    monkeypatch.setattr(os, "replace", once)
+    assert edit(file, renamed)
+    assert [one["on"]["number"] for one in entries_of(file)] == [40, 41, 50]
+
+
+def test_a_mode_that_is_changed_meanwhile_stays(file: Path) -> None:
+    mode = 0o600
+
+    def hidden(document: Any) -> bool:
+        if stat.S_IMODE(file.stat().st_mode) != mode:
+            file.chmod(mode)
+        return renamed(document)
+
+    file.chmod(0o644)
+    assert edit(file, hidden)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    mode = 0o400
+    assert cause(lambda: edit(file, hidden)) == "triggers-read-only"
+
+
+def test_a_file_that_is_changed_all_the_time_is_left_to_who_changes_it(file: Path) -> None:
+    saved: list[Any] = []
+
+    def busy(document: Any) -> bool:
+        saved.append(rule(50 + len(saved)))
+        write(file, *saved)
+        return renamed(document)
+
+    with pytest.raises(InfraError, match="was changed 3 times while this program worked on it") as caught:
+        edit(file, busy)
+    assert caught.value.cause == "triggers-locked"
+    assert entries_of(file) == [rule(50), rule(51), rule(52)]
+    only(file)
+
+
+def test_a_file_that_goes_away_meanwhile_is_not_made_anew(file: Path) -> None:
+    def gone(document: Any) -> bool:
+        file.unlink()
+        return renamed(document)
+
+    assert cause(lambda: edit(file, gone)) == "operator-file"
+    assert list(file.parent.iterdir()) == []
 
 
 def test_a_file_that_nobody_has_the_right_to_write_is_read_only_for_root_too(file: Path) -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pidispatch.cli.checks import files, rules
+from pidispatch.cli.checks import boxed, files, rules
 from pidispatch.cli.checks.row import Told, passed
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.cli.heard import unheard_rules
+from pidispatch.values.forge import JobKind
 from tests.support.oneshots import marked, write
 from tests.support.oneshots import rule as one_shot
-from tests.unit.triggers.entries import entry, rule
+from tests.unit.triggers.entries import ABSENT, entry, rule
 
 
 @pytest.fixture
@@ -30,13 +31,59 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_without_a_file_or_rules_nothing_is_said(scene: Scene, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for look in (rules.one_shots, rules.forges, rules.webhooks):
+    looks = (rules.uses, rules.one_shots, rules.forges, rules.webhooks, boxed.named_images)
+    for look in looks:
         with pytest.raises(Told):
             list(look(scene))
     assert list(files.triggers(scene)) == []
     monkeypatch.setenv("PI_TRIGGERS_FILE", str(write(path, entry())))
-    for look in (rules.one_shots, rules.forges, rules.webhooks):
+    for look in looks:
         assert list(look(scene)) == []
+
+
+def test_what_the_entries_make_use_of_is_told(scene: Scene, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(path))
+    write(path, entry(run={"image": "own:1"}))
+    assert list(rules.uses(scene)) == [passed("images: own:1")]
+    write(
+        path,
+        entry(run={"image": "own:1"}),
+        rule(run={"replicas": 2, "instructions": "words of the operator", "skillsDir": "/srv/skills"}),
+        rule(run={"replicas": 3, "image": "other:1"}),
+        rule("gitlab", run={"command": "wf secret words", "flow": ABSENT, "image": "own:1"}),
+        marked(one_shot(flow="x", instructions="more", image="third:1")),
+    )
+    assert list(rules.uses(scene)) == [
+        passed(
+            "2 with replicas; 2 with instructions; 1 with a command; images: own:1, other:1, third:1; folders of "
+            "skills: /srv/skills"
+        )
+    ]
+    write(path, *(rule(run={"image": f"own:{number}"}) for number in range(25)))
+    [found] = rules.uses(scene)
+    assert found.found.endswith(", own:19 and 5 more")
+
+
+def test_images_are_looked_for_where_an_entry_can_start_jobs(
+    scene: Scene, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        path,
+        entry(run={"image": "own:1"}),
+        rule(run={"image": "other:1"}),
+        rule(trigger="comment", run={"image": "own:1"}),
+        rule("gitlab", run={"image": "unheard:1"}),
+        marked(one_shot(flow="x", image="spent:1")),
+        one_shot(41, flow="x", image="other:1"),
+    )
+    monkeypatch.setenv("PI_TRIGGERS_FILE", str(path))
+    local, github = JobKind.LOCAL, JobKind.GITHUB
+    assert rules.images_of(scene) == {"own:1": [(0, local), (2, github)], "other:1": [(1, github), (5, github)]}
+    # There is no engine here, which has a row of its own.
+    with pytest.raises(Told):
+        list(boxed.named_images(scene))
+    monkeypatch.delenv("PI_TRIGGERS_FILE")
+    assert rules.images_of(scene) == {"other:1": [(1, github), (5, github)], "own:1": [(2, github)]}
 
 
 def test_one_shots_are_armed_or_spent(scene: Scene, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

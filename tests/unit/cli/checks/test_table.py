@@ -100,5 +100,14 @@ def test_where_nothing_answers_only_what_does_not_stand_on_it_is_told() -> None:
     assert "does not answer" in rows["server"].found
     assert rows["engine"].remedy is not None
     assert "docker info" in rows["engine"].remedy
-    assert not rows.keys() & {"durability", "store", "workers", "engine-lock", "image", "job-user", "egress"}
+    assert not rows.keys() & {
+        "durability",
+        "store",
+        "workers",
+        "engine-lock",
+        "image",
+        "named-images",
+        "job-user",
+        "egress",
+    }
     assert rows.keys() >= {"settings", "credential", "state-folder", "jobs-folder", "logs-folder"}
