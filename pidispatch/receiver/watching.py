@@ -3,19 +3,17 @@
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Final
 
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.config.watched import FileName, WatchedFile
+from pidispatch.triggers.disarm import triggers_path
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.triggers.rules import Rules
 from pidispatch.values.forge import FORGES, JobKind
 from pidispatch.values.limits import Limits
 
-#: The file that is taken where PI_TRIGGERS_FILE names none.
-DEFAULT_FILE: Final = "triggers.json"
 #: Variables that say that somebody means to have a forge heard.
 _MEANT: Final[Mapping[JobKind, tuple[str, ...]]] = {
     JobKind.GITLAB: ("GITLAB_WEBHOOK_MODE", "GITLAB_WEBHOOK_SECRET", "GITLAB_TOKEN"),
@@ -26,7 +24,7 @@ _MEANT: Final[Mapping[JobKind, tuple[str, ...]]] = {
 
 def watched_rules(settings: Settings, limits: Limits) -> WatchedFile[Rules]:
     """The file, not read as yet."""
-    path = settings.triggers_file or Path(DEFAULT_FILE).absolute()
+    path = triggers_path(settings)
     return WatchedFile(
         path,
         FileName.TRIGGERS,

@@ -140,18 +140,18 @@ def test_a_good_file_with_anything_in_it_is_taken_or_refused(rules: Any, schedul
                 fields |= data.draw(st.sampled_from(written))[part]
         if not fields:
             break
-    _taken_or_refused(text(*written), len(written))
+    _assert_taken_or_refused(text(*written), len(written))
 
 
 @given(_JSON)
 def test_any_json_is_taken_or_refused(value: Any) -> None:
-    _taken_or_refused(json.dumps(value), None)
-    _taken_or_refused(json.dumps({"triggers": value}), None)
-    _taken_or_refused(json.dumps({"triggers": [value]}), 1)
-    _taken_or_refused(json.dumps({"triggers": [{"on": value, "run": value}]}), 1)
+    _assert_taken_or_refused(json.dumps(value), None)
+    _assert_taken_or_refused(json.dumps({"triggers": value}), None)
+    _assert_taken_or_refused(json.dumps({"triggers": [value]}), 1)
+    _assert_taken_or_refused(json.dumps({"triggers": [{"on": value, "run": value}]}), 1)
 
 
-def _taken_or_refused(content: str, entries: int | None) -> None:
+def _assert_taken_or_refused(content: str, entries: int | None) -> None:
     try:
         file = parse_triggers(content, PATH)
     except ConfigError:

@@ -106,13 +106,14 @@ def test_mode_and_owner_stay(file: Path, mode: int) -> None:
     assert after.st_ino != before.st_ino
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
 OWNER, GROUP, WORKER = 12345, 12346, 23456
+_AS_ROOT = "only root becomes another account: run the tests as root"
 
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
     """A file of one account and group, where everybody comes to and may make files."""
+    assert os.geteuid() == 0, _AS_ROOT
     with tempfile.TemporaryDirectory(dir="/tmp") as made:
         folder = Path(made)
         folder.chmod(0o777)
@@ -121,7 +122,6 @@ def shared() -> Iterator[Path]:
         yield file
 
 
-@needs_root
 @pytest.mark.parametrize("mode", [0o640, 0o660, 0o666])
 @pytest.mark.parametrize(
     ("uid", "groups"),
@@ -145,7 +145,6 @@ def test_an_account_that_would_change_owner_or_group_writes_nothing(
     only(shared)
 
 
-@needs_root
 @pytest.mark.parametrize("groups", [[OWNER, GROUP], [GROUP]], ids=["among others", "its first"])
 def test_the_owner_who_is_in_the_group_of_the_file_keeps_both(shared: Path, groups: list[int]) -> None:
     before = shared.stat()
@@ -157,8 +156,8 @@ def test_the_owner_who_is_in_the_group_of_the_file_keeps_both(shared: Path, grou
     only(shared)
 
 
-@needs_root
 def test_whoever_cannot_keep_the_owner_is_told_what_to_do(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert os.geteuid() == 0, _AS_ROOT
     os.chown(file, OWNER, GROUP)
 
     def refused(*_: Any) -> None:
