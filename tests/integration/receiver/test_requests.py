@@ -8,6 +8,7 @@ import pytest
 
 from pidispatch.config.clock import SystemClock
 from pidispatch.forges.protocol import Answer
+from pidispatch.receiver import desk
 from pidispatch.receiver.app import forge_at
 from pidispatch.values.errors import InfraError
 from pidispatch.values.event import Authority, Drop, Event
@@ -16,7 +17,7 @@ from tests.fakes.github import payloads
 from tests.fakes.github.server import Fault
 from tests.support.clock import FakeClock
 from tests.support.receiver import GUID, Inbox, OtherForge, call, guid, label
-from tests.support.server import OwnServer
+from tests.support.server import OwnServer, until
 
 LIMIT = 2_097_152
 TYPE = {"content-type": "application/json"}
@@ -394,6 +395,45 @@ def test_nothing_hangs_on_the_log_of_deliveries(inbox: Any, logs: list[Any], ser
     finally:
         server.start()
     assert [one["event"] for one in logs if "unlogged" in one["event"]] == ["delivery_unlogged"]
+
+
+def test_what_the_log_of_deliveries_misses_is_told_once(
+    inbox: Any, logs: list[Any], server: OwnServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_NOTES", 1)
+    box: Inbox = inbox(label())
+    server.freeze()
+    try:
+        for number in range(4):
+            assert box.post(payloads.issues(labels=["other"]), delivery=f"none-{number}").status == 204
+        # One is under way and one waits.
+        assert [one["cause"] for one in logs if one["event"] == "delivery_unlogged"] == ["busy"]
+    finally:
+        server.thaw()
+    until(lambda: len(box.store.deliveries(JobKind.GITHUB, 9)) == 2, "the two that had room")
+    server.stop()
+    try:
+        for number in range(2):
+            box.post(payloads.issues(labels=["other"]), delivery=f"away-{number}")
+            until(lambda: box.desk._notes._queue.empty(), "the note to be taken")
+        box.desk.close(10)
+    finally:
+        server.start()
+    told = [one["cause"] for one in logs if one["event"] == "delivery_unlogged"]
+    assert told == ["busy", "store-unreachable"]
+
+
+def test_a_row_that_cannot_be_read_keeps_no_other_job_from_its_ticket(inbox: Any, logs: list[Any]) -> None:
+    box: Inbox = inbox(label(flow="fix"), threads=1)
+    box.post(payloads.LABELED)
+    box.client.hdel(f"pi:job:gh-{GUID}", "gen")
+    box.published.clear()
+    assert box.post(payloads.LABELED).status == 202
+    assert box.post(payloads.issues(number=8), delivery=guid("2")).status == 202
+    box.desk.close(5)
+    assert [ticket.job_id for ticket in box.published] == [f"gh-{guid('2')}"]
+    [told] = [one for one in logs if one["event"] == "ticket_unpublished"]
+    assert (told["jobIds"], told["cause"]) == ([f"gh-{GUID}"], "row-unreadable")
 
 
 def test_a_desk_without_room_says_so(inbox: Any, server: OwnServer, logs: list[Any]) -> None:

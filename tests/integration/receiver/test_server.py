@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from pidispatch.receiver import server
 from pidispatch.receiver.server import Bounded, listen, server_of, tell_fault
+from pidispatch.receiver.sparing import Sparing
 from pidispatch.values.errors import InfraError
 from tests.support.server import until
 
@@ -37,14 +39,14 @@ async def echo(scope: Mapping[str, Any], receive: Callable[[], Any], send: Send)
 def served(http: type[asyncio.Protocol] = Hasty) -> Iterator[int]:
     """A server; its port."""
     own = listen("127.0.0.1", 0, "X")
-    server = server_of(echo, http)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[own])))
+    program = server_of(echo, http)
+    thread = threading.Thread(target=lambda: asyncio.run(program.serve(sockets=[own])))
     port: int = own.getsockname()[1]
     thread.start()
     try:
         yield port
     finally:
-        server.should_exit = True
+        program.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
 
@@ -131,7 +133,9 @@ def test_a_blank_line_keeps_no_connection_alive() -> None:
         assert ends(connection)
 
 
-def test_one_connection_too_many_is_ended_and_told_once(logs: list[Any]) -> None:
+def test_one_connection_too_many_is_ended_and_told_once(logs: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_sparing", Sparing())
+
     class Few(Bounded):
         most = 2
 
@@ -151,7 +155,7 @@ def test_one_connection_too_many_is_ended_and_told_once(logs: list[Any]) -> None
             return False
 
         until(free, "room")
-    assert [one["event"] for one in logs].count("receiver_full") <= 1
+    assert [one["event"] for one in logs].count("receiver_full") == 1
 
 
 def test_a_place_that_is_taken_is_named() -> None:
@@ -171,12 +175,17 @@ def test_a_place_that_is_nowhere_is_named() -> None:
         listen("localhost", 70000, "NAME")
 
 
-def test_a_fault_of_the_event_loop_is_told_by_its_kind(logs: list[Any]) -> None:
+def test_a_fault_of_the_event_loop_is_told_by_its_kind_and_now_and_then(
+    logs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_sparing", Sparing())
+
     async def fail() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(tell_fault)
         loop.call_exception_handler({"message": "private", "exception": OSError(24, "Too many open files")})
         loop.call_exception_handler({"message": "private"})
+        loop.call_exception_handler({"message": "private", "exception": OSError(24, "Too many open files")})
 
     asyncio.run(fail())
     assert [(one["event"], one["cause"]) for one in logs] == [
