@@ -35,6 +35,7 @@ TASK: Final = "pidispatch.job"
 GEN: Final = "gen"
 #: How long a publish may go on trying; what it does not manage, a worker's sweep does.
 _RETRIES: Final = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.5}
+_LOST: Final = (kombu.exceptions.OperationalError, redis.exceptions.ConnectionError, OSError)
 
 
 def producer(settings: Settings, address: Address, limits: Limits | None = None) -> Celery:
@@ -87,7 +88,16 @@ def publish_all(app: Celery, tickets: Sequence[Ticket], events: SentEvents) -> N
 
     Raises `InfraError` (cause `ticket-unpublished`), where some of them may be published. Twice is harmless.
     """
-    with _told(), app.producer_or_acquire() as producer, producer.channel.gathered():
+    with _told():
+        try:
+            _send_together(app, tickets, events)
+        except _LOST:
+            # A connection that the server ended shows that only once it is used; the next one is new.
+            _send_together(app, tickets, events)
+
+
+def _send_together(app: Celery, tickets: Sequence[Ticket], events: SentEvents) -> None:
+    with app.producer_or_acquire() as producer, producer.channel.gathered():
         for ticket in tickets:
             # Options that Celery has and its types do not know.
             _send(app, ticket, producer=producer, event_dispatcher=events)
@@ -97,7 +107,7 @@ def publish_all(app: Celery, tickets: Sequence[Ticket], events: SentEvents) -> N
 def _told() -> Iterator[None]:
     try:
         yield
-    except (kombu.exceptions.OperationalError, redis.exceptions.RedisError, OSError) as error:
+    except (*_LOST, redis.exceptions.RedisError) as error:
         raise InfraError(
             f"the job is accepted and its ticket could not be published ({type(error).__name__})", "ticket-unpublished"
         ) from None

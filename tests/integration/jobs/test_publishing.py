@@ -92,8 +92,13 @@ def test_a_server_that_goes_is_told_and_one_that_comes_is_found(app: Celery, ser
     assert caught.value.cause == "ticket-unpublished"
     server.start()
     publish_all(app, TICKETS[1:], events)
-    events.close()
     assert tickets_of(server)[-2:] == [("gh-2", "2"), ("gh-3", "3")]
+    # Also where nothing was said meanwhile, so that the connection that is gone is used first.
+    server.stop()
+    server.start()
+    publish_all(app, TICKETS[:1], events)
+    events.close()
+    assert tickets_of(server)[-1:] == [("gh-1", "1")]
 
 
 def test_words_that_nobody_takes_are_dropped_and_later_ones_said(
