@@ -561,3 +561,19 @@ def test_whatever_stands_beside_what_is_changed_stays(tmp_path: Path, extra: dic
     assert edit(path, renamed)
     renamed(document)
     assert path.read_text(encoding="utf-8") == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_a_file_that_comes_while_it_is_looked_for_is_written(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat, missing = Path.stat, [True, True]
+
+    def late(self: Path, **options: Any) -> os.stat_result:
+        # For the lock and for the first try it is not there yet.
+        if self.name == file.name and missing:
+            missing.pop()
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+        return stat(self, **options)
+
+    monkeypatch.setattr(Path, "stat", late)
+    assert edit(file, renamed)
+    assert entries_of(file)[0]["run"]["flow"] == "other"
+    assert not missing
