@@ -87,6 +87,18 @@ class CronOn(Part):
     )
 
 
+#: What a schedule and a rule say of a run in the same words.
+_PROVIDER: Any = _field("pi's name of the model provider. Left out: `PI_PROVIDER`.", "anthropic", default=None)
+_MODEL: Any = _field(
+    "The provider's own id of the model. Left out: `PI_MODEL`.", "claude-sonnet-4-5-20250929", default=None
+)
+_MAX_TURNS: Any = _field("Most model turns of the run. Left out: `PI_MAX_TURNS`.", 30, default=None)
+_MAX_TOKENS: Any = _field("Most billed tokens of the run. Left out: `PI_MAX_TOKENS`.", 200000, default=None)
+_IMAGE: Any = _field(
+    "The image of the job; it must be on the engine. Left out: `PI_JOB_IMAGE`.", "pi-job:latest", default=None
+)
+
+
 class LocalRun(Part):
     """What is run: a job on a folder of the worker's machine."""
 
@@ -100,15 +112,11 @@ class LocalRun(Part):
         "tidy",
     )
     task: Text = _field("What the agent is asked to do.", "Bring the links of the pages in order.")
-    provider: Provider = _field("pi's name of the model provider. Left out: `PI_PROVIDER`.", "anthropic", default=None)
-    model: Model = _field(
-        "The provider's own id of the model. Left out: `PI_MODEL`.", "claude-sonnet-4-5-20250929", default=None
-    )
-    max_turns: Turns = _field("Most model turns of the run. Left out: `PI_MAX_TURNS`.", 30, default=None)
-    max_tokens: Tokens = _field("Most billed tokens of the run. Left out: `PI_MAX_TOKENS`.", 200000, default=None)
-    image: Image = _field(
-        "The image of the job; it must be on the engine. Left out: `PI_JOB_IMAGE`.", "pi-job:latest", default=None
-    )
+    provider: Provider = _PROVIDER
+    model: Model = _MODEL
+    max_turns: Turns = _MAX_TURNS
+    max_tokens: Tokens = _MAX_TOKENS
+    image: Image = _IMAGE
     github: Off = _field("Whether the job gets a token of GitHub. Not served as yet.", False, default=None)
     packages: Off = _field("Whether the agent loads packages. Not served as yet.", False, default=None)
     resume: Off = _field("Whether the run goes on where the last one ended. Never on a schedule.", False, default=None)
@@ -210,15 +218,11 @@ class ForgeRun(Part):
     command: Command = _field(
         "The command that is the whole prompt, without its slash. Either this or `flow`.", "wf deploy", default=None
     )
-    provider: Provider = _field("pi's name of the model provider. Left out: `PI_PROVIDER`.", "anthropic", default=None)
-    model: Model = _field(
-        "The provider's own id of the model. Left out: `PI_MODEL`.", "claude-sonnet-4-5-20250929", default=None
-    )
-    max_turns: Turns = _field("Most model turns of the run. Left out: `PI_MAX_TURNS`.", 30, default=None)
-    max_tokens: Tokens = _field("Most billed tokens of the run. Left out: `PI_MAX_TOKENS`.", 200000, default=None)
-    image: Image = _field(
-        "The image of the job; it must be on the engine. Left out: `PI_JOB_IMAGE`.", "pi-job:latest", default=None
-    )
+    provider: Provider = _PROVIDER
+    model: Model = _MODEL
+    max_turns: Turns = _MAX_TURNS
+    max_tokens: Tokens = _MAX_TOKENS
+    image: Image = _IMAGE
     replicas: Replicas = _field(
         "Jobs for one event, beside one another, each on a clone of its own. Left out: one.", 2, default=None
     )

@@ -3,19 +3,14 @@ hearing them takes.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
-from pidispatch.cli.checks.row import Finding, Told, passed, warned
+from pidispatch.cli.checks.row import Finding, passed, warned
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.cli.heard import is_served
-from pidispatch.config.operator_file import read_text
 from pidispatch.config.text import printable
-from pidispatch.triggers.disarm import triggers_path
-from pidispatch.triggers.entry import CronTrigger, ForgeRun, ForgeTrigger, TriggersFile
-from pidispatch.triggers.file import parse_triggers
+from pidispatch.triggers.entry import CronTrigger, ForgeRun, ForgeTrigger
 from pidispatch.triggers.identity import oneshot_of
-from pidispatch.values.errors import ConfigError
 from pidispatch.values.forge import FORGES, JobKind
 
 #: Images, folders and hosts that are named one by one.
@@ -26,7 +21,7 @@ TAKE_OUT: Final = "take them out, or use a version that hears the forge"
 
 def uses(scene: Scene) -> Iterator[Finding]:
     """What the entries make use of, spent ones too."""
-    _, file = _file(scene)
+    _, file = scene.triggers
     runs = [one.run for one in file.triggers]
     forges = [one for one in runs if isinstance(one, ForgeRun)]
     told = [
@@ -43,7 +38,7 @@ def uses(scene: Scene) -> Iterator[Finding]:
 def images_of(scene: Scene) -> dict[str, list[tuple[int, JobKind]]]:
     """The images of the entries that can start jobs, each with the places and kinds of these."""
     configured = scene.settings("PI_TRIGGERS_FILE").triggers_file
-    _, file = _file(scene)
+    _, file = scene.triggers
     found: dict[str, list[tuple[int, JobKind]]] = {}
     for at, one in enumerate(file.triggers):
         # No worker runs a schedule of the current folder's file.
@@ -57,7 +52,7 @@ def images_of(scene: Scene) -> dict[str, list[tuple[int, JobKind]]]:
 def one_shots(scene: Scene) -> Iterator[Finding]:
     """The rules that fire once, and whether the file that they are marked in is the one that was meant."""
     configured = scene.settings("PI_TRIGGERS_FILE").triggers_file
-    path, file = _file(scene)
+    path, file = scene.triggers
     armed, spent = _once(file.triggers)
     if armed and configured is None:
         yield warned(
@@ -76,14 +71,14 @@ def one_shots(scene: Scene) -> Iterator[Finding]:
 
 def forges(scene: Scene) -> Iterator[Finding]:
     """Rules of forges that this version does not hear."""
-    _, file = _file(scene)
+    _, file = scene.triggers
     if (deaf := told_unheard(file.triggers)) is not None:
         yield warned(deaf, TAKE_OUT)
 
 
 def webhooks(scene: Scene) -> Iterator[Finding]:
     """What GitHub's webhooks are verified with, where a rule is about them. It is never shown."""
-    _, file = _file(scene)
+    _, file = scene.triggers
     rules = [at for at, one in file.forge_rules if one.run.kind is JobKind.GITHUB and one.mark is None]
     if not rules:
         return
@@ -119,15 +114,6 @@ def _once(entries: Sequence[object]) -> tuple[list[int], list[int]]:
     """Places of the rules that fire once: armed, and spent."""
     rules = [(at, one) for at, one in enumerate(entries) if isinstance(one, ForgeTrigger) and oneshot_of(one)]
     return [at for at, one in rules if one.mark is None], [at for at, one in rules if one.mark is not None]
-
-
-def _file(scene: Scene) -> tuple[Path, TriggersFile]:
-    """The file that receivers read; what is wrong with it, or that there is none, has a row of its own."""
-    path = triggers_path(scene.settings("PI_TRIGGERS_FILE"))
-    try:
-        return path, parse_triggers(read_text(path), path)
-    except ConfigError:
-        raise Told from None
 
 
 def _counted(entries: Sequence[object], what: str) -> str:

@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TypeVar
 
 import redis
@@ -12,6 +14,7 @@ from pidispatch.box.engine import Engine, EngineFacts
 from pidispatch.box.images import engine_faults
 from pidispatch.cli.checks.row import Told
 from pidispatch.config.asked import asked
+from pidispatch.config.operator_file import read_text
 from pidispatch.config.settings import Settings, load_only
 from pidispatch.jobs.rows import WorkerSeen
 from pidispatch.jobs.store import JobStore
@@ -20,7 +23,10 @@ from pidispatch.server.client import ServerFacts, check_server, connect
 from pidispatch.server.daemon import Daemon
 from pidispatch.server.embedded import Embedded
 from pidispatch.server.use import load_server_settings
-from pidispatch.values.errors import DispatchError
+from pidispatch.triggers.disarm import triggers_path
+from pidispatch.triggers.entry import TriggersFile
+from pidispatch.triggers.file import parse_triggers
+from pidispatch.values.errors import ConfigError, DispatchError
 from pidispatch.values.limits import Limits
 
 T = TypeVar("T")
@@ -67,6 +73,18 @@ class Scene:
         try:
             return load_only(variables)
         except DispatchError:
+            raise Told from None
+
+    @cached_property
+    def triggers(self) -> tuple[Path, TriggersFile]:
+        """The triggers file that receivers read, and where it is.
+
+        What is wrong with it, or that there is none, has a row of its own.
+        """
+        path = triggers_path(self.settings("PI_TRIGGERS_FILE"))
+        try:
+            return path, parse_triggers(read_text(path), path)
+        except ConfigError:
             raise Told from None
 
     def server(self) -> Reached | Asleep:

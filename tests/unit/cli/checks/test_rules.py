@@ -53,14 +53,14 @@ def test_what_the_entries_make_use_of_is_told(scene: Scene, path: Path, monkeypa
         rule("gitlab", run={"command": "wf secret words", "flow": ABSENT, "image": "own:1"}),
         marked(one_shot(flow="x", instructions="more", image="third:1")),
     )
-    assert list(rules.uses(scene)) == [
+    assert list(rules.uses(Scene(30))) == [
         passed(
             "2 with replicas; 2 with instructions; 1 with a command; images: own:1, other:1, third:1; folders of "
             "skills: /srv/skills"
         )
     ]
     write(path, *(rule(run={"image": f"own:{number}"}) for number in range(25)))
-    [found] = rules.uses(scene)
+    [found] = rules.uses(Scene(30))
     assert found.found.endswith(", own:19 and 5 more")
 
 
@@ -101,7 +101,7 @@ def test_one_shots_are_armed_or_spent(scene: Scene, path: Path, monkeypatch: pyt
     assert f"triggers 0, 3 of {path} fire once and are armed, and PI_TRIGGERS_FILE is not set" in armed.found
     # A spent one alone needs no file of a worker's.
     write(path, marked(one_shot()))
-    assert [one.status for one in rules.one_shots(scene)] == ["pass"]
+    assert [one.status for one in rules.one_shots(Scene(30))] == ["pass"]
 
 
 def test_rules_of_a_forge_that_nothing_hears(scene: Scene, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,10 +125,10 @@ def test_a_secret_is_looked_for_where_a_rule_is_about_github(
     write(path, marked(one_shot()), rule("gitlab"))
     assert list(rules.webhooks(scene)) == []
     write(path, marked(one_shot()), rule())
-    [found] = rules.webhooks(scene)
+    [found] = rules.webhooks(Scene(30))
     assert (found.status, "triggers 1 are about GitHub, and WEBHOOK_SECRET is not set" in found.found) == ("warn", True)
     monkeypatch.setenv("WEBHOOK_SECRET", "a private secret")
-    assert list(rules.webhooks(scene)) == [passed("WEBHOOK_SECRET is set")]
+    assert list(rules.webhooks(Scene(30))) == [passed("WEBHOOK_SECRET is set")]
 
 
 def test_the_file_of_the_current_folder_is_a_receivers_alone(scene: Scene, path: Path) -> None:
