@@ -1,8 +1,9 @@
-"""Makes the images of the tests and the demo, each once: `python tests/image/assemble.py [job|model|probe|egress|all]`.
+"""Makes the images of the tests and the demo, each once: `python tests/image/assemble.py [NAME]`, all without a name.
 
-Every reference is named by the hash of what goes into the image, so nothing is made twice and nothing stale is used.
-Prints `JOB_IMAGE=...`, `MODEL_IMAGE=...`, `PROBE_IMAGE=...`, `EGRESS_IMAGE=...` (the base of the proxy's image);
-progress goes to the standard error.
+Names are job, edge-job, model, probe and egress. Every reference is named by the hash of what goes into the image, so
+nothing is made twice and nothing stale is used. Prints `JOB_IMAGE=...`, `EDGE_JOB_IMAGE=...` (it trusts the authority
+of the tests), `MODEL_IMAGE=...`, `PROBE_IMAGE=...`, `EGRESS_IMAGE=...` (the base of the proxy's image); progress goes
+to the standard error.
 """
 
 import fcntl
@@ -24,8 +25,9 @@ if __package__ in {None, ""}:
 from pidispatch.box import images
 from pidispatch.image import context_path
 from pidispatch.values.errors import DispatchError
+from tests.fakes.github import HOSTS
+from tests.image import authority, debian, egress, probe
 from tests.image import base as offline
-from tests.image import debian, egress, probe
 
 _HERE: Final = Path(__file__).resolve().parent
 _MODEL: Final = _HERE.parent / "fakes" / "model"
@@ -52,13 +54,35 @@ def ensure_job(client: docker.DockerClient) -> str:
     return _ensure(client, ref, lambda: images.build(client, ref, base=base))
 
 
+def ensure_authority(client: docker.DockerClient) -> str:
+    """The authority of the tests on this engine, made once and used as long as it is there: its image's id."""
+    made_by = hashlib.sha256(Path(authority.__file__).read_bytes()).hexdigest()
+    ref = f"pi-test-authority:{_hash(made_by, *HOSTS)}"
+
+    def make() -> None:
+        repository, tag = ref.split(":")
+        client.api.import_image_from_data(authority.root_file_system(), repository=repository, tag=tag)
+
+    return str(client.images.get(_ensure(client, ref, make)).id)
+
+
+def ensure_edge_job(client: docker.DockerClient) -> str:
+    """The job image, which trusts that authority besides: `pi-job:edge-<hash>`."""
+    job, trusted = ensure_job(client), ensure_authority(client)
+    context = images.pack({"Dockerfile": _HERE / "edge.Dockerfile"})
+    ref = f"pi-job:edge-{_hash(job, trusted, hashlib.sha256(context).hexdigest())}"
+    arguments = {"BASE": job, "AUTHORITY": trusted}
+    return _ensure(client, ref, lambda: images.build_image(client, context, ref, arguments, network="none"))
+
+
 def ensure_model(client: docker.DockerClient) -> str:
     """The scripted model, a neighbour of jobs that listens on 3128: `pi-test-model:<hash>`."""
-    base = ensure_base(client)
+    base, trusted = ensure_base(client), ensure_authority(client)
     files = {f"model/{name}": path for name, path in images.context_files(_MODEL).items()}
     context = images.pack({"Dockerfile": _HERE / "model.Dockerfile", **files})
-    ref = f"pi-test-model:{_hash(base, hashlib.sha256(context).hexdigest())}"
-    return _ensure(client, ref, lambda: images.build_image(client, context, ref, {"BASE": base}))
+    ref = f"pi-test-model:{_hash(base, trusted, hashlib.sha256(context).hexdigest())}"
+    arguments = {"BASE": base, "AUTHORITY": trusted}
+    return _ensure(client, ref, lambda: images.build_image(client, context, ref, arguments))
 
 
 def ensure_probe(client: docker.DockerClient) -> str:
@@ -143,16 +167,22 @@ def _say(line: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    makers = {"job": ensure_job, "model": ensure_model, "probe": ensure_probe, "egress": ensure_egress_base}
+    makers = {
+        "job": ensure_job,
+        "edge-job": ensure_edge_job,
+        "model": ensure_model,
+        "probe": ensure_probe,
+        "egress": ensure_egress_base,
+    }
     wanted = arguments or ["all"]
     if len(wanted) != 1 or wanted[0] not in {*makers, "all"}:
-        _say("usage: assemble.py [job|model|probe|egress|all]")
+        _say("usage: assemble.py [job|edge-job|model|probe|egress|all]")
         return 1
     try:
         client = docker.from_env(timeout=600)
         for name, ensure in makers.items():
             if wanted[0] in {name, "all"}:
-                print(f"{name.upper()}_IMAGE={ensure(client)}", flush=True)
+                print(f"{name.upper().replace('-', '_')}_IMAGE={ensure(client)}", flush=True)
     except docker.errors.DockerException as error:
         _say(f"{error}\nNo engine, or one that refuses; to start one: export $(tests/engine/up)")
         return 1

@@ -1,6 +1,7 @@
 """Deliveries that nobody here wrote: every example of npm's `@octokit/webhooks-examples`, fetched once.
 
-They lie in the virtual environment, in a folder named by what was asked for. `python -m tests.payloads` fetches them.
+With them comes what GitHub says its answers and deliveries look like (`schemas`). They lie in the virtual environment,
+in a folder named by what was asked for. `python -m tests.payloads` fetches them.
 """
 
 import fcntl
@@ -24,6 +25,8 @@ _HERE: Final = Path(__file__).resolve().parent
 TRIGGERS: Final = _HERE / "triggers.json"
 _DECLARED: Final = (".npmrc", "package.json", "package-lock.json")
 _PACKAGE: Final = Path("node_modules", "@octokit", "webhooks-examples")
+#: Descriptions of GitHub Enterprise Server and of all without references, which nobody here reads: 380 MB.
+_UNREAD: Final = ("node_modules/@octokit/openapi*/generated/gh*.json", "node_modules/@octokit/*/generated/*.deref.json")
 #: As it was before a test changed it: which registry is asked may stand in the account's own .npmrc.
 _ENVIRONMENT: Final = dict(os.environ)
 _HOW: Final = """the payloads of npm's @octokit/webhooks-examples could not be fetched:
@@ -97,4 +100,6 @@ def _fetch(folder: Path) -> None:
         done = subprocess.run(command, cwd=work, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError("\n".join(done.stderr.splitlines()[:10]))
+        for path in (path for pattern in _UNREAD for path in work.glob(pattern)):
+            path.unlink()
         work.rename(folder)

@@ -9,6 +9,7 @@ import docker
 from docker.models.containers import Container
 from docker.models.networks import Network
 
+from tests.fakes.github import HOSTS
 from tests.fakes.model.log import RequestLog
 from tests.fakes.model.scenarios import CATALOGUE
 
@@ -18,6 +19,8 @@ UP_S = 30
 MODEL_HOST = "model.test"
 #: US dollars per million tokens, as the overlay says them and tests reckon with them.
 PRICES = {"input": 1, "output": 5, "cacheRead": 0.1, "cacheWrite": 1.25}
+#: The edge GitHub under its real names, by TLS.
+_EDGE = ["--certificate", "/opt/edge/site.pem", *(f"--relay={host}=/edge/edge.sock" for host in HOSTS)]
 
 
 class ModelContainer:
@@ -30,21 +33,27 @@ class ModelContainer:
         """
         self.name = f"pi-test-model-{secrets.token_hex(4)}"
         self._client = client
-        logs = folder / "model-log"
+        logs, edge = folder / "model-log", folder / "edge"
         logs.mkdir()
         logs.chmod(0o777)
+        edge.mkdir()
         self.log = RequestLog(logs / "requests.jsonl")
+        #: Where an edge GitHub has to listen to be found by jobs; as long as none does, they are told so (502).
+        self.edge_socket = edge / "edge.sock"
         # Without a network of its own it could not be connected to another one later.
         self._network = None if behind else self._own_network()
         network = behind or f"{self.name}-net"
         aliases = [MODEL_HOST] if behind else []
         self.container: Container = client.containers.create(
             image,
-            ["--listen", f"0.0.0.0:{443 if behind else 3128}", "--log", "/log/requests.jsonl"],
+            ["--listen", f"0.0.0.0:{443 if behind else 3128}", "--log", "/log/requests.jsonl", *_EDGE],
             name=self.name,
             network=network,
             networking_config={network: client.api.create_endpoint_config(aliases=aliases)},
-            mounts=[docker.types.Mount("/log", str(logs), type="bind")],
+            mounts=[
+                docker.types.Mount("/log", str(logs), type="bind"),
+                docker.types.Mount("/edge", str(edge), type="bind", read_only=True),
+            ],
             read_only=True,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],

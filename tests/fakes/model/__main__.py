@@ -9,6 +9,8 @@ from pathlib import Path
 
 from .codec import CodecError, loads
 from .log import RequestLog
+from .proxy import Site
+from .relay import relay
 from .scenarios import CATALOGUE
 from .server import Server
 
@@ -17,6 +19,8 @@ def main(argv: list[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT. 0 = stopped as asked, 1 = could not start."""
     args = _parser().parse_args(argv)
     scenarios = dict(CATALOGUE)
+    sites: dict[str, Site | None] = dict.fromkeys(args.host)
+    sites |= {host: relay(path) for host, path in args.relay}
     try:
         if args.scenarios is not None:
             scenarios |= loads(args.scenarios.read_text(encoding="utf-8"))
@@ -27,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
             scenarios,
             RequestLog(args.log),
             address=args.listen,
-            sites=dict.fromkeys(args.host),
+            sites=sites,
             certificate=args.certificate,
         )
     except CodecError as error:
@@ -50,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--host", type=str.lower, action="append", default=[], metavar="NAME", help="one more name of the model"
     )
+    parser.add_argument(
+        "--relay", type=_relayed, action="append", default=[], metavar="NAME=PATH", help="a host behind a unix socket"
+    )
     parser.add_argument("--certificate", type=Path, metavar="PEM", help="key and chain for TLS in tunnels")
     return parser
 
@@ -59,6 +66,13 @@ def _address(text: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT; write for example 127.0.0.1:3128")
     return host, int(port)
+
+
+def _relayed(text: str) -> tuple[str, Path]:
+    host, equals, path = text.partition("=")
+    if not host or not equals or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH; write for example api.test=/run/api.sock")
+    return host.lower(), Path(path)
 
 
 if __name__ == "__main__":

@@ -229,3 +229,59 @@ with open("escape.txt", "w") as file:
     file.write("".join(line + "\\n" for line in lines))
 """
 )
+
+#: What every job for a forge begins with. The edge GitHub has another address on the host, from which the clone comes.
+_FORGE = """\
+set -eu
+repo=$(jq -r .repository.full_name /job/event.json)
+number=$(jq -r '(.issue // .pull_request).number' /job/event.json)
+git remote set-url origin "https://github.com/$repo.git"
+export GIT_AUTHOR_NAME='Scripted Model' GIT_AUTHOR_EMAIL=model@model.test
+export GIT_COMMITTER_NAME="$GIT_AUTHOR_NAME" GIT_COMMITTER_EMAIL="$GIT_AUTHOR_EMAIL"
+"""
+_MEND = """\
+branch=$(grep -oE 'pi/issue-[0-9]+(-r[0-9]+)?' /job/prompt.md | head -n 1)
+branch=${branch:-pi/issue-$number}
+git checkout -q -b "$branch"
+echo "mended for issue $number on $branch" > mended.txt
+git add mended.txt
+git commit -q -m "Mend issue $number"
+"""
+
+#: The whole story of an issue, as the prompt tells it: branch, commit, push, pull request, comments.
+PULL_REQUEST = f"""\
+{_FORGE}{_MEND}git fetch -q --depth=1 origin "$branch" || true
+git push -q --force-with-lease origin "HEAD:refs/heads/$branch"
+pull=$(gh pr list --repo "$repo" --head "$branch" --json url --jq '.[].url')
+if [ -z "$pull" ]; then
+  pull=$(gh pr create --repo "$repo" --head "$branch" --title "Mend issue $number" --body "Closes #$number.")
+fi
+gh pr comment "$pull" --body "Please look at mended.txt."
+gh issue comment "$number" --repo "$repo" --body "Opened $pull"
+"""
+
+#: Tries to push to the default branch, and says as a comment whether it could: `main: pushed` or `main: refused`.
+PUSH_MAIN = f"""\
+{_FORGE}main=$(gh api "repos/$repo" --jq .default_branch)
+echo "past every review" > forced.txt
+git add forced.txt
+git commit -q -m 'Past every review'
+if git push --force origin "HEAD:refs/heads/$main" 2>push.txt; then said=pushed; else said=refused; fi
+gh issue comment "$number" --repo "$repo" --body "main: $said"
+"""
+
+#: Looks at what a pull request would merge, and comments on it and reviews it.
+REVIEW = f"""\
+{_FORGE}git fetch -q --depth=1 origin "pull/$number/head"
+files=$(git diff --name-only HEAD FETCH_HEAD | paste -sd ' ')
+gh pr comment "$number" --repo "$repo" --body "Looked at $files"
+gh pr review "$number" --repo "$repo" --comment --body "Reviewed."
+"""
+
+#: Says as a comment that it waits, waits until its token is good for nothing (30 s at most), and pushes then.
+WAIT_THEN_PUSH = f"""\
+{_FORGE}{_MEND}gh issue comment "$number" --repo "$repo" --body "Waiting"
+left=150
+while [ $left -gt 0 ] && gh api "repos/$repo" >/dev/null 2>&1; do sleep 0.2; left=$((left - 1)); done
+if git push origin "HEAD:refs/heads/$branch" 2>push.txt; then echo pushed; else echo refused; fi > pushed.txt
+"""

@@ -65,11 +65,15 @@ class ProxyServer(socketserver.ThreadingTCPServer):
             if self.stopping:
                 _hang_up(connection)
 
+    def forget(self, connection: socket.socket) -> None:
+        """Forget a connection that has ended."""
+        with self._lock:
+            self._connections.discard(connection)
+
     def shutdown_request(self, request: Any) -> None:
         """End a connection and forget it."""
         super().shutdown_request(request)
-        with self._lock:
-            self._connections.discard(request)
+        self.forget(request)
 
     def stop(self) -> None:
         """Stop accepting, end every connection, and wait for the handlers."""

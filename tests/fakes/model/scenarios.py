@@ -100,6 +100,14 @@ _ALL = (
     _named("plant", _bash("sh .plant"), Say("Planted.")),
     # Runs .plant and then sleeps 600 seconds, so that the run can be ended after the planting.
     _named("plantandsleep", _bash("sh .plant"), _bash("sleep 600"), Say("Slept on it.")),
+    # An issue's whole story: a branch, a pull request, a comment on each.
+    _named("pullrequest", _bash(programs.PULL_REQUEST), Say("Opened a pull request.")),
+    # Tries to push to the default branch, and comments on what came of it.
+    _named("pushmain", _bash(programs.PUSH_MAIN), Say("Tried to push to the default branch.")),
+    # Comments on a pull request and reviews it.
+    _named("review", _bash(programs.REVIEW), Say("Reviewed it.")),
+    # Waits until its token has ended, then tries to push.
+    _named("waitthenpush", _bash(programs.WAIT_THEN_PUSH), Say("Waited, then tried to push.")),
     # A tool that ignores every polite signal: only SIGKILL ends it.
     _named("stubborn", _bash(programs.STUBBORN), Say("Could not be stopped.")),
 )
