@@ -1,4 +1,4 @@
-"""What a module for a forge brings, the receiving half. The table of their differences is `values.forge`.
+"""What a module for a forge brings: to hear it, and to work there. The table of their differences is `values.forge`.
 
 It fits all four of them, each of which needs something that the others do not:
 
@@ -12,18 +12,24 @@ It fits all four of them, each of which needs something that the others do not:
   looked up first, of a GUID or an address. So `Account.authority` is given the whole event, and its answer has three
   values.
 * An account is known by a number, on Azure DevOps by a GUID and an address (`Identity`).
+* GitHub's Apps make a token for each job and one repository; every other account hands out its own. So a job's token is
+  asked for by repository (`Account.mint`), and nothing is said of how narrow it is.
 * GitHub's credential can be another program's login. Programs are run by a room above this one (`workspace.process`),
   so whoever makes an account hands that in (`Programs`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from pidispatch.config.settings import Settings
+from pidispatch.forges.polling import Polling
+from pidispatch.forges.rights import Rights
 from pidispatch.values.event import Authority, Event, Identity
 from pidispatch.values.forge import ForgeRow
+from pidispatch.values.job import Target
 
 
 class Unverified(NamedTuple):
@@ -40,6 +46,27 @@ class Answer(NamedTuple):
     reason: str | None = None
     #: Where the forge will not be asked more for now: until when.
     resets: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Token:
+    """The credential of one job. It goes into the box, to the program that clones, and nowhere else."""
+
+    value: str = field(repr=False)
+
+    def __str__(self) -> str:
+        # In case it gets into a message.
+        return "[token]"
+
+
+class Branch(NamedTuple):
+    """The default branch of a repository as the forge has it now."""
+
+    name: str
+    #: The commit it names.
+    sha: str
+    #: Whether the forge keeps it from being pushed to by whoever may write to the repository.
+    protected: bool
 
 
 class Wire(Protocol):
@@ -105,6 +132,37 @@ class Account(Protocol):
         """
         ...
 
+    def mint(self, repo: str | None) -> Token:
+        """The credential of one job: for `repo` alone where the account can make such a one.
+
+        `None` is for a job on a folder, which has no repository that it could be kept to. Raises `ConfigError` where
+        there can be none, `InfraError` where there may be one later, `RateLimited` where that is known to be then.
+        """
+        ...
+
+    def default_branch(self, repo: str, token: Token) -> Branch:
+        """The repository's default branch now. Raises like `mint`."""
+        ...
+
+    def acted(self, repo: str, target: Target, since: datetime, token: Token) -> bool:
+        """Whether this account has written a comment or a review there since then. Raises like `mint`."""
+        ...
+
+    def comment(self, repo: str, target: Target, text: str, marker: str, since: datetime) -> None:
+        """Leave `text` there, unless a comment of since then holds `marker`, which must be a part of `text`.
+
+        Raises like `mint`.
+        """
+        ...
+
+    def clone_url(self, repo: str) -> str:
+        """Where it is cloned from, without a credential."""
+        ...
+
+    def variables(self, token: Token) -> Mapping[str, str]:
+        """What the forge's own programs in the box need beside the variables of the table to find it."""
+        ...
+
 
 class ForgeModule(Protocol):
     """One forge."""
@@ -124,4 +182,12 @@ class ForgeModule(Protocol):
 
     def account(self, settings: Settings, environ: Mapping[str, str], programs: Programs) -> Account:
         """The account. Raises `ConfigError` for settings that cannot work; asks nobody and runs nothing."""
+        ...
+
+    def rights(self, settings: Settings, environ: Mapping[str, str], programs: Programs) -> Rights:
+        """What tells what the account may do. Raises `ConfigError`, like `account`."""
+        ...
+
+    def polling(self, settings: Settings, environ: Mapping[str, str], programs: Programs) -> Polling:
+        """What looks for what is new where no webhook tells it. Raises `ConfigError`, like `account`."""
         ...

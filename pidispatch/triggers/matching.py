@@ -78,7 +78,9 @@ def judge(event: Event, rules: Rules, *, spent: Collection[int] = ()) -> Iterato
 
 
 def _stranger(event: Event, me: Identity) -> Drop | None:
-    """Why nothing is looked at further: nobody is known to have done it, or this deployment has."""
+    """Why nothing is looked at further: it is for somebody else, nobody did it, or this deployment itself."""
+    if None not in (event.installation, me.installation) and event.installation != me.installation:
+        return Drop.OTHER_INSTALLATION
     if event.actor.id is None and event.actor.alias is None:
         return Drop.MISSING_SENDER_ID
     return Drop.SELF if me.did(event.actor) else None

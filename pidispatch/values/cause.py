@@ -32,6 +32,11 @@ CAUSES: Final[dict[str, Explained]] = {
         "The file of Celery settings, or a variable of Celery's, sets what pi-dispatch's promises hang on.",
         "The message names the file and the entry; docs/how-to/worker.md lists what may be set.",
     ),
+    "clone-failed": Explained(
+        "The repository could not be cloned.",
+        "See the message of the run; check the network, and GITHUB_URL.",
+    ),
+    "clone-url": Explained("The address that is cloned from is none.", "Check GITHUB_URL: it begins with https://."),
     "deployment-id": Explained(
         "The id of this deployment in PI_STATE_DIR cannot be read or is none.",
         "Move the file `deployment` away to have a new one made.",
@@ -92,11 +97,30 @@ CAUSES: Final[dict[str, Explained]] = {
     ),
     "folder-unreadable": Explained("Something in the folder cannot be examined.", "Check its owner and mode."),
     "folder-unusable": Explained("A folder of pi-dispatch's own cannot be made.", _OWNER),
+    "forge-clock": Explained(
+        "The forge does not take the App's word, because the clock of this machine is off.",
+        "Set the clock right (timedatectl), then start the job again.",
+    ),
+    "forge-rate-limited": Explained(
+        "The forge answers no more questions for now.",
+        "Wait until its limit is full again, or use an App, which has one of its own.",
+    ),
     "forge-refused": Explained(
         "The forge does not take the credential.",
         "Check that it is valid, for this address and of this clock; docs/how-to/github.md says what it needs.",
     ),
     "forge-unanswered": Explained("The forge does not answer, or not in words that are known.", "Try again later."),
+    "forge-token-empty": Explained(
+        "The forge gave an empty token for this job.", "Look at the deployment's credential: pi-dispatch check"
+    ),
+    "forge-unknown": Explained(
+        "The job is of a kind that has no forge, so there are no variables for a token.",
+        "Submit the job again with a program and worker of the same version.",
+    ),
+    "forge-unserved": Explained(
+        "This version, or this program, runs no jobs of that forge.",
+        "Use a version that does.",
+    ),
     "git-dir": Explained("Host git's own directory cannot be made.", _OWNER),
     "git-failed": Explained("A git program failed on the host.", _GIT),
     "git-not-put-back": Explained(
@@ -164,6 +188,14 @@ CAUSES: Final[dict[str, Explained]] = {
         "End what listens there, or name another place: RECEIVER_BIND, RECEIVER_PORT, RECEIVER_HEALTH_BIND.",
     ),
     "record-unwritable": Explained("The run's record cannot be written.", "Make room, or name another PI_LOGS_DIR."),
+    "repository-empty": Explained(
+        "The repository has no commit, and so no default branch.",
+        "Push a first commit.",
+    ),
+    "repository-unseen": Explained(
+        "The repository is not there, or the credential does not show it.",
+        "Install the App on it, or give the token access to it.",
+    ),
     "root-group": Explained(
         "The job would run in root's group.",
         "Give the folder, or the account of pi-dispatch, an ordinary group.",
@@ -206,6 +238,10 @@ CAUSES: Final[dict[str, Explained]] = {
         "The server does not answer.", "Start it, or correct VALKEY_URL; see pi-dispatch server status."
     ),
     "setting": Explained("A variable is malformed.", "The message names it, the value, and what to write."),
+    "stopped": Explained(
+        "A program was ended with its job.",
+        _AGAIN,
+    ),
     "store-error": Explained("The server of the queue refused a command.", "Its own log says more."),
     "store-unreachable": Explained(
         "The server of the queue does not answer.", "See that it runs and that VALKEY_URL names it."
@@ -216,7 +252,9 @@ CAUSES: Final[dict[str, Explained]] = {
     "ticket-unpublished": Explained(
         "The job is accepted, and its ticket did not reach the server.", "A worker publishes it again by itself."
     ),
-    "timeout": Explained("A program on the host took too long.", "Try again; is the folder very large?"),
+    "timeout": Explained(
+        "A program on the host took too long.", "Try again; is the folder, or the repository, very large?"
+    ),
     "triggers-locked": Explained("Another program writes the triggers file.", "Try again."),
     "triggers-read-only": Explained(
         "The triggers file, or its folder, is not to be written, or not without changing its owner and group.",

@@ -42,6 +42,7 @@ class Drop(StrEnum):
     PR_AUTHOR_NOT_ALLOWED = "pr-author-not-allowed", "Who opened the pull request may not start jobs."
     REVIEW_AUTHOR_NOT_ALLOWED = "review-author-not-allowed", "Who reviewed may not start jobs."
     CLOSER_NOT_ALLOWED = "closer-not-allowed", "Who closed it may not write to the repository."
+    OTHER_INSTALLATION = "other-installation", "It comes from somebody else's installation of the App."
     UNHANDLED_EVENT = "unhandled-event", "No rule is about such events."
     ACTION_NOT_ACTIONABLE = "action-not-actionable", "The forge tells of it, and no rule is about it."
     MISSING_REPOSITORY = "missing-repository", "The event names no repository that a job could work on."
@@ -87,6 +88,8 @@ class Identity(Value):
 
     id: int | str | None
     alias: str | None = Field(default=None, repr=False)
+    #: The installation of an app as which it acts; others of the same app are other people's.
+    installation: int | None = None
 
     def did(self, actor: Actor) -> bool:
         """Whether it is `actor`; what one side lacks is never the same."""
@@ -103,6 +106,8 @@ class Event(Value):
     #: The forge's own words for what happened.
     event: str
     action: str = ""
+    #: The installation of an app that the forge sent it for, where it says so.
+    installation: int | None = None
     #: Which rules it can fire, in the order in which they are tried; none of them: see `unhandled`.
     occasions: tuple[Occasion, ...] = ()
     unhandled: Literal[Drop.UNHANDLED_EVENT, Drop.ACTION_NOT_ACTIONABLE] = Drop.UNHANDLED_EVENT

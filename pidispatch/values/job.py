@@ -139,6 +139,10 @@ class Job(Value):
         """What Flower, events and logs show of it: kind, target, flow. No text of the job."""
         return f"{self.kind} {self.target_name.removeprefix('local:')} {self.flow or self.command_name or '-'}"
 
+    def bare(self) -> Self:
+        """It without any text that is the job's alone, for a note of it."""
+        raise NotImplementedError
+
     def stored(self) -> str:
         """It as JSON, without what is left out. Raises `ValueError` for text that is none."""
         return self.model_dump_json(exclude_none=True)
@@ -154,6 +158,8 @@ class LocalJob(Job):
     task: str = Field(min_length=1)
     #: Work in a folder with uncommitted changes too, whose state then cannot be told from the agent's work.
     allow_dirty: bool = False
+    #: The job gets this deployment's credential for GitHub.
+    github: Literal[True] | None = None
     #: The schedule it comes from; `None` where a person asked for it.
     trigger: Matched | None = None
 
@@ -172,6 +178,10 @@ class LocalJob(Job):
     def matched(self) -> Matched | None:
         """The schedule it comes from."""
         return self.trigger
+
+    def bare(self) -> Self:
+        """It without its task."""
+        return self.model_copy(update={"task": "-"})
 
 
 class ForgeJob(Job):
@@ -206,6 +216,20 @@ class ForgeJob(Job):
         return f"{self.repo}{separator(self.kind, self.target.type)}{self.target.number}"
 
     @property
+    def branch(self) -> str:
+        """The branch that a job for an issue may push to, named by numbers alone: no text of a stranger is in it."""
+        return self._branch_of(self.replica)
+
+    @property
+    def sibling_branches(self) -> tuple[str, ...]:
+        """Those of the other jobs for the same event."""
+        others = (index for index in range(1, (self.replicas or 0) + 1) if index != self.replica)
+        return tuple(map(self._branch_of, others))
+
+    def _branch_of(self, replica: int | None) -> str:
+        return f"pi/issue-{self.target.number}" + (f"-r{replica}" if replica is not None else "")
+
+    @property
     def scope(self) -> str:
         """The repository."""
         return self.repo
@@ -214,6 +238,13 @@ class ForgeJob(Job):
     def matched(self) -> Matched:
         """The rule it comes from."""
         return self.trigger.matched
+
+    def bare(self) -> Self:
+        """It without a stranger's words and without the operator's for the agent; a command by its name alone."""
+        target = Target(type=self.target.type, number=self.target.number)
+        trigger = self.trigger.model_copy(update={"comment": None, "review": None})
+        command = {"command": self.command_name, "instructions": None}
+        return self.model_copy(update={"target": target, "trigger": trigger, **command})
 
     @property
     def command_name(self) -> str | None:

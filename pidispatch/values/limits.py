@@ -36,6 +36,8 @@ class Limits(Value):
     home_mib: int = Field(default=64, ge=1)
     #: Seconds one git call on the host may take.
     git_timeout_s: float = Field(default=60.0, gt=0)
+    #: Seconds the clone of a repository may take.
+    clone_timeout_s: float = Field(default=600.0, gt=0)
     #: Seconds all git calls together may take that read what a run changed.
     reading_s: float = Field(default=90.0, gt=0)
     #: Bytes of output kept of one git call on the host.
@@ -52,6 +54,14 @@ class Limits(Value):
     pi_listing_bytes: int = Field(default=1024 * 1024, ge=1024)
     #: Characters of a file's path below `.pi`; a file with a longer one stays behind.
     pi_path_chars: int = Field(default=200, ge=1)
+    #: Skills of a folder that a rule names as `skillsDir`.
+    skills_dir_skills: int = Field(default=64, ge=1)
+    #: Files of all of them together.
+    skills_dir_files: int = Field(default=512, ge=1)
+    #: Bytes of all of them together.
+    skills_dir_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
+    #: Folders in one another, the one of a skill counted.
+    skills_dir_depth: int = Field(default=8, ge=1)
     #: Seconds between looks at a running container, besides waiting for its end.
     look_every_s: float = Field(default=5.0, gt=0)
     #: Seconds a job's run lease stands without being renewed.
@@ -78,6 +88,14 @@ class Limits(Value):
     deliveries: int = Field(default=1_000, ge=1)
     #: Seconds for which the last run of a trigger counts that came to nothing; a yearly schedule has its turn.
     trigger_runs_s: float = Field(default=400 * 86_400.0, gt=0)
+    #: Seconds for which one worker may be about to post a comment, before another one may be.
+    comment_lease_s: float = Field(default=60.0, gt=0)
+    #: Seconds until a comment that could not be posted is tried again; doubled with each further time.
+    comment_retry_s: float = Field(default=60.0, gt=0)
+    #: Seconds between two tries at most.
+    comment_longest_s: float = Field(default=3600.0, gt=0)
+    #: Seconds after the first try in which a comment is given up.
+    comment_patience_s: float = Field(default=86_400.0, gt=0)
     #: Seconds without a delivery after which a source counts as silent.
     source_silent_s: float = Field(default=7 * 86_400.0, gt=0)
     #: Seconds between two looks of a scheduler.

@@ -15,6 +15,8 @@ EGRESS_PROXY: Final = "pi-dispatch-egress-proxy"
 #: Port on which the job's one neighbour answers as an HTTP proxy.
 PROXY_PORT: Final = 3128
 
+#: What the mark in a comment of this program's own begins with; a reader does not see it.
+COMMENT_MARK: Final = "<!-- pi-dispatch "
 #: Labels written on job containers and networks.
 LABEL_JOB: Final = "pi.dispatch.job"
 LABEL_ATTEMPT: Final = "pi.dispatch.attempt"
@@ -26,11 +28,15 @@ LABEL_CAPABILITIES: Final = "dev.pi-dispatch.capabilities"
 LABEL_FORGES: Final = "dev.pi-dispatch.forges"
 #: The image runs as any user and group.
 CAPABILITY_ANY_UID: Final = "anyUid"
+#: Its guardrails keep jobs that work on one issue side by side to the branch that each was given.
+CAPABILITY_REPLICAS: Final = "replicas"
+#: It has commands that can be a job's whole prompt.
+CAPABILITY_COMMANDS: Final = "commands"
 
 #: Variables the box writes on every job, whatever the settings.
 ALWAYS_WRITTEN: Final = ("PI_PROVIDER", "PI_MODEL", "PI_MAX_TURNS", "PI_JOB_ID", "PI_OFFLINE")
 #: Variables the box writes when the job calls for them. `HOME` travels with an explicit user only.
-SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "PI_FLOW", "HOME")
+SOMETIMES_WRITTEN: Final = ("PI_MAX_TOKENS", "PI_FLOW", "PI_COMMAND", "HOME")
 #: Variables that send a job's traffic to its one neighbour. The lower-case forms are there because curl and git
 #: read no upper-case name for plain HTTP.
 PROXY_WRITTEN: Final = (
@@ -46,7 +52,6 @@ PROXY_WRITTEN: Final = (
 RUNNER_INTERNAL: Final = ("RUN_MAX_TURNS", "RUN_MAX_TOKENS", "PI_CODING_AGENT_DIR")
 #: Names kept for later use inside the box. Nothing serves them yet, so nobody may forward them.
 RESERVED: Final = (
-    "PI_COMMAND",
     "PI_PACKAGES",
     "PI_SESSION_FILE",
     "PI_EXCLUDE_TOOLS",
@@ -79,9 +84,21 @@ UNSERVED_BOUNDS: Final = (
 )
 #: Those of them that name a file, for which an empty value is a value too.
 UNSERVED_FILES: Final = frozenset(name for name in UNSERVED_BOUNDS if name.endswith("_FILE"))
-#: Credentials that are minted per job or belong to the host alone.
-NEVER_FORWARDED: Final = (
+#: Variables by which `gh` finds another host than github.com, and the token for it.
+GH_HOST: Final = "GH_HOST"
+GH_ENTERPRISE_TOKEN: Final = "GH_ENTERPRISE_TOKEN"
+#: Variables the box writes for a job that was given a forge's token, after all others. The token of one forge is never
+#: handed to the programs of another.
+FORGE_WRITTEN: Final = (
     *(name for row in FORGES.values() for name in row.token_variables),
+    GH_HOST,
+    GH_ENTERPRISE_TOKEN,
+)
+#: Credentials that are made for one job, the host they are for, and what belongs to this machine alone.
+NEVER_FORWARDED: Final = (
+    *FORGE_WRITTEN,
+    # What `gh` reads where the one above is missing.
+    "GITHUB_ENTERPRISE_TOKEN",
     "AZURE_TOKEN",
     "GITHUB_APP_PRIVATE_KEY",
     "VALKEY_PASSWORD",

@@ -25,6 +25,8 @@ class Refused(Value):
     detail: str | None = None
     #: What to write instead, when it is more exact than the reason's own remedy.
     remedy: str | None = None
+    #: What a forge answered, where that explains it: one line, recorded.
+    said: str | None = None
 
 
 class Aborted(Value):
@@ -44,6 +46,8 @@ class InfraFailed(Value):
     detail: str | None = None
     #: What to do, when it is more exact than the reason's own remedy.
     remedy: str | None = None
+    #: What a forge answered, where that explains it: one line, recorded.
+    said: str | None = None
 
 
 Outcome = Completed | Refused | Aborted | InfraFailed

@@ -33,11 +33,6 @@ class Reason(StrEnum):
         "The rule fires once, and another job has spent it: that close has had its run.",
         "Arm it again with: pi-dispatch triggers rearm INDEX",
     )
-    NOT_SERVED = (
-        "not-served",
-        "This version runs no jobs of a forge as yet: it takes their events and records what would have run.",
-        "Install a version that runs them, and arm rules that fire once again: pi-dispatch triggers rearm INDEX",
-    )
     JOB_IMAGE_MISSING = (
         "job-image-missing",
         "The job image is not on this engine. Images are never pulled.",
@@ -47,6 +42,16 @@ class Reason(StrEnum):
         "job-image-forge-unsupported",
         "The job image lists the forges it serves, and the job's forge is not among them.",
         "Name an image that serves this forge with --image or PI_JOB_IMAGE.",
+    )
+    JOB_IMAGE_REPLICAS_UNSUPPORTED = (
+        "job-image-replicas-unsupported",
+        "The rule starts several jobs for one event, and the image does not say that its guardrails keep them apart.",
+        "Use an image with the capability replicas (pi-dispatch image build makes one).",
+    )
+    JOB_IMAGE_COMMANDS_UNSUPPORTED = (
+        "job-image-commands-unsupported",
+        "The job is a command, and the image does not say that it has any.",
+        "Name an image with the capability commands in the rule's `image`, or give the rule a flow.",
     )
     JOB_IMAGE_ANY_UID_UNSUPPORTED = (
         "job-image-any-uid-unsupported",
@@ -99,6 +104,46 @@ class Reason(StrEnum):
         "The tokens of the day are used up (PI_DAILY_TOKEN_CAP).",
         "Wait for the next day (UTC), or raise PI_DAILY_TOKEN_CAP and start the worker anew.",
     )
+    SKILLS_DIR_MISSING = (
+        "skills-dir-missing",
+        "The rule's `skillsDir` is no folder on the worker's machine; a link to one is none.",
+        "Make the folder there, or name another one in the rule.",
+    )
+    UNPROTECTED_BRANCH = (
+        "unprotected-branch",
+        "The repository's default branch is not protected, so an agent with a token could push to it.",
+        'Protect the branch at the forge: docs/how-to/github.md, "Protect the default branch".',
+    )
+    SHA_GONE = (
+        "sha-gone",
+        "The commit that the default branch had a moment ago is not at the forge any more.",
+        "Somebody pushed over it. Start the job again.",
+    )
+    SKILLS_DIR_UNREADABLE = (
+        "skills-dir-unreadable",
+        "The rule's `skillsDir` cannot be read by the worker.",
+        "Make it readable for the worker's account.",
+    )
+    SKILLS_DIR_EMPTY = (
+        "skills-dir-empty",
+        "The rule's `skillsDir` holds no folder that is a skill.",
+        "Put each skill into a folder of its own there, with a SKILL.md.",
+    )
+    SKILLS_DIR_TOO_LARGE = (
+        "skills-dir-too-large",
+        "The rule's `skillsDir` holds more skills, or more bytes, than travel (docs/reference/limits.md).",
+        "Name a folder that holds only the skills of this rule.",
+    )
+    SKILLS_DIR_TOO_MANY_FILES = (
+        "skills-dir-too-many-files",
+        "The rule's `skillsDir` holds more files than travel (docs/reference/limits.md).",
+        "Name a folder that holds only the skills of this rule.",
+    )
+    SKILLS_DIR_TOO_DEEP = (
+        "skills-dir-too-deep",
+        "Folders of the rule's `skillsDir` lie deeper in one another than travels (docs/reference/limits.md).",
+        "Move what lies deepest further up.",
+    )
     OVER_BUDGET = (
         "over-budget",
         "The runs of a day, a week or a month are used up; the cause names the window.",
@@ -139,7 +184,8 @@ class Reason(StrEnum):
     FLOW_NOT_LOADED = (
         "flow-not-loaded",
         "The flow's skill was not loaded by the agent, so the task would have run without its instructions.",
-        "Check .pi/skills/<flow>/SKILL.md: it needs a name and a description in its front matter.",
+        "Check .pi/skills/<flow>/SKILL.md, or the one in the rule's skillsDir: its front matter needs a name and a "
+        "description.",
     )
     # The surroundings failed; trying again may help.
     INFRA = (

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from pidispatch.values.base import Number, Value
 from pidispatch.values.change import Change
 from pidispatch.values.job import ForgeJob, Job
-from pidispatch.values.outcome import Completed, InfraFailed, Outcome, recorded_outcome
+from pidispatch.values.outcome import Aborted, Completed, InfraFailed, Outcome, recorded_outcome
 from pidispatch.values.reason import Reason
 from pidispatch.values.usage import Context, Telemetry, Usage
 
@@ -89,7 +89,8 @@ class EarlierAttempt(Value):
 class RunRecord(Value):
     """The last attempt at a job, as JSON with these keys (docs/reference/record.md).
 
-    The only texts in it are ids, names that an operator chose, and words of closed lists.
+    The only texts in it are ids, names that an operator chose, words of closed lists, and what a forge answered to a
+    question for a token.
     """
 
     #: Readers ignore keys of later versions.
@@ -144,6 +145,8 @@ class RunRecord(Value):
     trace_id: str | None = None
     #: The job that this one repeats, because an operator asked for it.
     retry_of: str | None = None
+    #: What the forge answered, where it gave no token: one line of its own words.
+    said: str | None = None
 
     @classmethod
     def of(
@@ -183,6 +186,7 @@ class RunRecord(Value):
             trigger_index=job.matched.index if job.matched else None,
             trigger_type=job.matched.type if job.matched else None,
             retry_of=job.retry_of,
+            said=None if isinstance(outcome, Completed | Aborted) else outcome.said,
         )
 
     @classmethod

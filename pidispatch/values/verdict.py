@@ -17,6 +17,8 @@ class Why(StrEnum):
     QUIET_HOURS = "quiet-hours"
     #: Its queue is paused.
     PAUSED = "paused"
+    #: Its forge answers no more questions for now.
+    FORGE_LIMITED = "forge-limited"
     #: The worker stopped before anything was spent.
     STOPPED = "worker-stopped"
     #: An attempt failed for reasons outside of the job; the next one comes.

@@ -1,116 +1,60 @@
 """One question to GitHub's API and what it answers, through PyGithub, which here does nothing by itself.
 
-PyGithub's own calls follow a permanent redirect, with the token; they wait and ask again where an answer is still being
-made; and they pause between two requests. A question that decides whose word counts is asked once, in a bounded time,
-and the answer is taken as it comes. So PyGithub is given a connection that hands it no answer which it would act upon.
+A question is asked once, in a bounded time, and the answer is taken as it comes: nothing is followed, waited for or
+tried again.
 """
 
 import json
-import logging
-import time
-from collections.abc import ItemsView
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import github
+import jwt
 import requests
 import urllib3
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from github.Auth import Auth
-from github.Requester import HTTPSRequestsConnectionClass, Requester, RequestsResponse
+from github.Requester import Requester
 
+from pidispatch.config.text import scrub
+from pidispatch.forges.github.connection import IF_NEW, Once, Unanswered
 from pidispatch.values.clock import Clock
 
 #: Seconds that one question may take, its answer read to the end.
 TIMEOUT_S: Final = 10.0
 #: Bytes of the longest answer; those that are asked for are far shorter.
 _MOST_BYTES: Final = 1024 * 1024
-_CHUNK: Final = 65536
+#: Bytes of the longest list: 100 comments, each of as many letters as GitHub takes (65536), spelled as long as can be.
+#: Anybody may write such comments, and a poll that cannot read them sees nothing of what comes after them.
+_MOST_LISTED_BYTES: Final = 48 * 1024 * 1024
 _REST_VERSION: Final = "2022-11-28"
 _ACCEPT: Final = {"Accept": "application/vnd.github+json"}
+#: Letters of GitHub's own words that are repeated.
+_LONGEST_SAID: Final = 200
 #: Seconds that a forge may ask to be left alone for; it says no more than an hour.
 _LONGEST_WAIT_S: Final = 86_400
 
 
-class _Quiet(logging.Logger):
-    """PyGithub logs addresses and answers, which hold names."""
+class Page(NamedTuple):
+    """A part of a list, and what is needed to go on with it.
 
-    def isEnabledFor(self, level: int) -> bool:  # noqa: ARG002 - the name is given
-        return False
-
-
-Requester.injectLogger(_Quiet("github"))
-# Likewise: it logs the address of every request.
-logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
-
-
-class Unanswered(Exception):
-    """A question without an answer that can be used.
-
-    `reason` is a fixed token, `status` the HTTP status, where there was one. Where GitHub will not be asked more for
-    now, `resets` says until when.
+    https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api and, for the rest,
+    https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
     """
 
-    def __init__(self, reason: str, status: int | None = None, resets: datetime | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
-        self.resets = resets
-
-
-class _Bounded(RequestsResponse):
-    """An answer that was read to its end."""
-
-    def __init__(self, response: requests.Response, body: bytes) -> None:
-        super().__init__(response)
-        self._body = body
-
-    def getheaders(self) -> ItemsView[str, str]:
-        # None of them: PyGithub keeps numbers of some, and fails where they are none.
-        return {}.items()
-
-    def read(self) -> str:
-        return self._body.decode("utf-8", "replace")
-
-
-class _Once(HTTPSRequestsConnectionClass):
-    """A connection for one request."""
-
-    def __init__(self, base_url: str, timeout_s: float) -> None:
-        parts = urlsplit(base_url)
-        super().__init__(parts.hostname or "", parts.port)
-        self._root = f"{parts.scheme}://{parts.netloc}"
-        self._timeout_s = timeout_s
-        self.answered: requests.Response | None = None
-
-    def getresponse(self) -> RequestsResponse:
-        until = time.monotonic() + self._timeout_s
-        self.answered = response = self.session.request(
-            self.verb,
-            f"{self._root}{self.url}",
-            headers=self.headers,
-            data=self.input,
-            timeout=self._timeout_s,
-            allow_redirects=False,
-            stream=True,
-        )
-        if 300 <= response.status_code < 400:
-            raise Unanswered("lookup-redirected", response.status_code)
-        if response.status_code == 202:
-            raise Unanswered("lookup-unfinished", 202)
-        return _Bounded(response, _read(response, until))
-
-
-def _read(response: requests.Response, until: float) -> bytes:
-    body = b""
-    # One piece at a time, so that a server that sends few of them is left too.
-    while piece := response.raw.read1(_CHUNK, decode_content=True):
-        body += piece
-        if time.monotonic() > until:
-            raise Unanswered("lookup-timeout")
-        if len(body) > _MOST_BYTES:
-            raise Unanswered("lookup-unreadable", response.status_code)
-    return body
+    items: list[dict[str, Any]]
+    #: What the same question is asked with the next time, to hear whether there is anything new.
+    etag: str | None
+    #: Seconds after which GitHub wants to be asked this again, and no earlier.
+    poll_s: int | None
+    #: What the next part is asked for with; `None` at the end.
+    next: str | None
+    #: 304 where nothing is new; then there are no items.
+    status: int
 
 
 class Api:
@@ -123,6 +67,26 @@ class Api:
 
     def ask(self, auth: Auth, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """The JSON object that answers. Raises `Unanswered`, also for a refusal (its `status`)."""
+        response, text = self._answer(auth, verb, path, {}, body, _MOST_BYTES)
+        return _object(text, response.status_code)
+
+    def listed(self, auth: Auth, path: str, etag: str | None = None) -> Page:
+        """The part of a list that `path` asks for, how many items it is to have included (`per_page`).
+
+        With the `etag` of an earlier one: that nothing is new, if so. Raises `Unanswered`.
+        """
+        asked = {} if etag is None else {IF_NEW: etag}
+        response, text = self._answer(auth, "GET", path, asked, None, _MOST_LISTED_BYTES)
+        headers, status = response.headers, response.status_code
+        poll_s = _digits(headers.get("x-poll-interval"))
+        if status == 304:
+            return Page([], headers.get("etag", etag), poll_s, None, status)
+        return Page(_objects(text, status), headers.get("etag"), poll_s, self._next(response), status)
+
+    def _answer(
+        self, auth: Auth, verb: str, path: str, headers: dict[str, str], body: dict[str, Any] | None, most_bytes: int
+    ) -> tuple[requests.Response, str]:
+        """What answers, and its text, where it is no refusal. Raises `Unanswered`."""
         requester = Requester(
             auth,
             self.base_url,
@@ -136,34 +100,55 @@ class Api:
             seconds_between_writes=None,
             api_version=_REST_VERSION,
         )
-        connection = _Once(self.base_url, self._timeout_s)
+        connection = Once(self.base_url, self._timeout_s, most_bytes)
         try:
-            status, _, text = requester.requestJson(verb, path, headers=dict(_ACCEPT), input=body, cnx=connection)
+            status, _, text = requester.requestJson(verb, path, headers=_ACCEPT | headers, input=body, cnx=connection)
             assert connection.answered is not None, "there is a status"
-            if not 200 <= status < 300:
-                raise self._refused(status, connection.answered.headers, text)
-            return _object(text, status)
+            if 200 <= status < 300 or status == 304:
+                return connection.answered, text
+            failed = self._refused(status, connection.answered.headers, text, auth.token)
+        except Unanswered as unanswered:
+            failed = Unanswered(unanswered.reason, unanswered.status)
         except (requests.Timeout, urllib3.exceptions.TimeoutError):
-            raise Unanswered("lookup-timeout") from None
+            failed = Unanswered("lookup-timeout")
         except (OSError, urllib3.exceptions.HTTPError):
-            raise Unanswered("lookup-unreachable") from None
+            failed = Unanswered("lookup-unreachable")
         finally:
             if connection.answered is not None:
                 connection.answered.close()
             connection.close()
+        # Not from within: what went wrong there holds the request, and that the token.
+        raise failed
 
-    def _refused(self, status: int, headers: "requests.structures.CaseInsensitiveDict[str]", text: str) -> Unanswered:
+    def _next(self, response: requests.Response) -> str | None:
+        """What a list goes on with, as a path of this API: whatever host it names, no other one is asked."""
+        url = response.links.get("next", {}).get("url")
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise Unanswered("lookup-unreadable", response.status_code) from None
+        path = parts.path.removeprefix(urlsplit(self.base_url).path)
+        if not path.startswith("/"):
+            raise Unanswered("lookup-unreadable", response.status_code)
+        return f"{path}?{parts.query}"
+
+    def _refused(
+        self, status: int, headers: "requests.structures.CaseInsensitiveDict[str]", text: str, token: str
+    ) -> Unanswered:
         """What a refusal says.
 
         https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
         """
+        message = _message(text)
         if status in (403, 429):
             spent = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers
-            if spent or status == 429 or Requester.isRateLimitError(_message(text)):
+            if spent or status == 429 or Requester.isRateLimitError(message):
                 return Unanswered("lookup-rate-limited", status, self._resets(headers))
         if status >= 500:
             return Unanswered("lookup-server-error", status)
-        return Unanswered("lookup-refused", status)
+        return Unanswered("lookup-refused", status, said=_said(message, token))
 
     def _resets(self, headers: "requests.structures.CaseInsensitiveDict[str]") -> datetime | None:
         if (seconds := _digits(headers.get("retry-after"))) is not None and seconds <= _LONGEST_WAIT_S:
@@ -177,22 +162,37 @@ def _digits(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= 10 else None
 
 
-def _object(text: str, status: int) -> dict[str, Any]:
+def _json(text: str) -> object:
     try:
-        answer = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        answer = None
+        return None
+
+
+def _object(text: str, status: int) -> dict[str, Any]:
+    answer = _json(text)
     if not isinstance(answer, dict):
         raise Unanswered("lookup-unreadable", status)
     return answer
 
 
+def _objects(text: str, status: int) -> list[dict[str, Any]]:
+    answer = _json(text)
+    if not isinstance(answer, list) or not all(isinstance(one, dict) for one in answer):
+        raise Unanswered("lookup-unreadable", status)
+    return answer
+
+
 def _message(text: str) -> str:
-    try:
-        message = _object(text, 0).get("message")
-    except Unanswered:
-        return ""
+    answer = _json(text)
+    message = answer.get("message") if isinstance(answer, dict) else None
     return message if isinstance(message, str) else ""
+
+
+def _said(message: str, token: str) -> str | None:
+    """What may be repeated of GitHub's words."""
+    # The token first: where they are cut short, a part of it would be left.
+    return scrub(message.replace(token, "[token]"))[:_LONGEST_SAID] if message else None
 
 
 def app_jwt(app_id: int, private_key: str, now: datetime) -> Auth:
@@ -201,9 +201,20 @@ def app_jwt(app_id: int, private_key: str, now: datetime) -> Auth:
     https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
     """
     second = int(now.timestamp())
-    sign = github.Auth.AppAuth.create_jwt_sign(private_key, "RS256")
-    token = sign({"iat": second - 60, "exp": second + 540, "iss": str(app_id)})
-    return github.Auth.AppAuthToken(token.decode() if isinstance(token, bytes) else token)
+    claims = {"iat": second - 60, "exp": second + 540, "iss": str(app_id)}
+    return github.Auth.AppAuthToken(jwt.encode(claims, _signing_key(private_key), algorithm="RS256"))
+
+
+@lru_cache(maxsize=2)
+def _signing_key(pem: str) -> RSAPrivateKey:
+    """The key in `pem`, kept: to read one takes longer than the question that it is for. Raises `ValueError`."""
+    try:
+        key = load_pem_private_key(pem.encode(), None)
+    except (TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError("no RSA key")
+    return key
 
 
 def token_auth(token: str) -> Auth:

@@ -7,7 +7,9 @@ from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
 from pidispatch.forges.github.payload import project
 from pidispatch.forges.github.wire import GitHubWire
+from pidispatch.forges.polling import Polling
 from pidispatch.forges.protocol import Account, Programs, Project
+from pidispatch.forges.rights import Rights
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import ConfigError
 from pidispatch.values.forge import FORGES, JobKind
@@ -44,6 +46,18 @@ class GitHub:
         from pidispatch.forges.github.account import GitHubAccount
 
         return GitHubAccount.of(settings, environ, programs, self._clock)
+
+    def rights(self, settings: Settings, environ: Mapping[str, str], programs: Programs) -> Rights:
+        """What tells what the account may do. Raises `ConfigError`."""
+        from pidispatch.forges.github.rights import GitHubRights
+
+        return GitHubRights.of(settings, environ, programs, self._clock)
+
+    def polling(self, settings: Settings, environ: Mapping[str, str], programs: Programs) -> Polling:
+        """What polls it. Raises `ConfigError`."""
+        from pidispatch.forges.github.polling import GitHubPolling
+
+        return GitHubPolling.of(settings, environ, programs, self._clock)
 
 
 GITHUB: Final = GitHub(SystemClock())

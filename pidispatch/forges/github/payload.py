@@ -51,6 +51,7 @@ def project(headers: Mapping[str, str], document: Any) -> Event:
         delivery=_text(headers.get(DELIVERY)),
         event=event,
         action=action,
+        installation=_number(_dict(payload.get("installation")).get("id")),
         occasions=() if occasion is None else (occasion,),
         actor=Actor(id=_number(sender.get("id")), login=_text(sender.get("login")) or None),
         association=_word(_dict(payload.get(_WRITTEN.get(event, ""))).get("author_association")),

@@ -257,3 +257,11 @@ def test_whatever_stands_in_a_delivery_it_is_an_event(named: tuple[str, str], da
     event = event_of(name, whole)
     assert event.delivery == GUID
     assert event.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("installation", "found"), [({"id": 88}, 88), ({"id": "88"}, None), ({"id": True}, None), (88, None), (None, None)]
+)
+def test_which_installation_it_was_sent_for_is_read(installation: Any, found: int | None) -> None:
+    payload = json.loads(payloads.LABELED) | {"installation": installation}
+    assert event_of("issues", payload).installation == found

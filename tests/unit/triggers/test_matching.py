@@ -35,6 +35,18 @@ def fired(given: Event, *entries: Any, authority: Authority | None = None, **mor
 # Who did it.
 
 
+@pytest.mark.parametrize(
+    ("sent_for", "mine", "dropped"), [(88, 88, False), (89, 88, True), (None, 88, False), (89, None, False)]
+)
+def test_an_event_of_another_installation_of_the_app_fires_nothing(
+    sent_for: int | None, mine: int | None, dropped: bool
+) -> None:
+    sent = labeled("pi:fix", forge="github").model_copy(update={"installation": sent_for})
+    me = ME.model_copy(update={"installation": mine})
+    found = decide(sent, rules(rule("github")), me, None)
+    assert (found is Drop.OTHER_INSTALLATION) is dropped
+
+
 @pytest.mark.parametrize("forge", ["github", "gitlab", "forgejo", "azure"])
 def test_nobody_and_this_deployment_itself_fire_nothing_and_cost_no_question(forge: str) -> None:
     label = rule(forge)

@@ -141,6 +141,7 @@ def test_the_whole_record() -> None:
         "session": None,
         "traceId": None,
         "retryOf": None,
+        "said": None,
         "charged": {},
     }
     row = usage.pop("models")[0]
@@ -212,3 +213,10 @@ def test_tokens_are_json_numbers(tokens: dict[str, Decimal | bool]) -> None:
         assert isinstance(number, int | Decimal)
         assert not isinstance(number, bool)
         assert float(number) == float(tokens[name])
+
+
+def test_what_a_forge_answered_is_kept_of_a_refusal_and_of_a_fault_alone() -> None:
+    refused = Refused(reason=Reason.CONFIG_REFUSED, cause="forge-clock", said="exp is too far in the future")
+    failed = InfraFailed(reason=Reason.INFRA, cause="forge-unanswered", said="Server Error")
+    said = [RunRecord.of(JOB, result(one), "host").said for one in (refused, failed, Completed())]
+    assert said == ["exp is too far in the future", "Server Error", None]
