@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError
+from pidispatch.values.forge import JobKind
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -22,23 +23,39 @@ SENTINEL: Final = "pi-dispatch-guardrails-v1"
 TOOLS: Final = ("bash", "fd", "git", "jq", "rg")
 #: The command-line client that an image must hold to claim a forge.
 FORGE_TOOLS: Final[Mapping[str, str]] = {"github": "gh", "gitlab": "glab", "forgejo": "tea"}
+#: What the guardrails must say, in these words, for an image to claim `replicas`.
+BRANCH_RULE: Final = "only the branch that the prompt names"
 #: A user no image knows: what holds for it holds for every owner of a folder.
 STRANGER: Final = 4242
 #: Longest a look may take, in seconds; the agent's start takes one on a small machine.
 PATIENCE_SECONDS: Final = 120
 
+_DUMMY: Final = "pi-verify"
+_RULES: Final = "/opt/pi-dispatch/HARD_RULES.md"
 _PI: Final = "/app/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js"
 
-_LOOK: Final = r"""
+_LOOK: Final = rf"""
 echo "uid=$(id -u)"
 for tool in "$@"; do if command -v "$tool" >/dev/null; then echo "tool=$tool"; fi; done
 for place in /home/pi /home/pi/.pi /home/pi/.pi/agent; do
   echo "home=$place $(stat -c %a "$place" 2>/dev/null || echo missing)"
 done
-if grep -qs pi-dispatch-guardrails-v1 /opt/pi-dispatch/HARD_RULES.md; then echo guardrails=yes; fi
-{ find / /opt -maxdepth 0 \( ! -user 0 -o -perm /022 \)
+if grep -qs {SENTINEL} {_RULES}; then echo guardrails=yes; fi
+if tr -s '[:space:]' ' ' 2>/dev/null < {_RULES} | grep -qF '{BRANCH_RULE}'; then echo branch=yes; fi
+{{ find / /opt -maxdepth 0 \( ! -user 0 -o -perm /022 \)
   find /app /opt/pi-dispatch /entrypoint.sh ! -type l \( ! -user 0 -o -perm /022 \)
-} 2>&1 | head -n 3 | sed 's/^/open=/'
+}} 2>&1 | head -n 3 | sed 's/^/open=/'
+"""
+#: How `gh` and git meet a job's token: none, and then one.
+_GITHUB: Final = rf"""
+unset GITHUB_TOKEN GH_TOKEN GH_HOST GH_ENTERPRISE_TOKEN GITHUB_ENTERPRISE_TOKEN GIT_ASKPASS SSH_ASKPASS
+export GIT_TERMINAL_PROMPT=0
+ask() {{ printf 'protocol=https\nhost=%s\n\n' "$1" | git credential fill 2>/dev/null | sed -n "s/^password=/$2=/p"; }}
+echo "gh=$(gh --version 2>&1 | head -n 1)"
+ask github.com unasked
+export GITHUB_TOKEN={_DUMMY}
+ask github.com answered
+ask elsewhere.invalid elsewhere
 """
 _START: Final = f"""
 echo "pi=$(node {_PI} --version 2>&1 | head -n 1)"
@@ -99,20 +116,26 @@ def _checks(client: "DockerClient", image: "Image") -> list[Check]:
     checks = [
         *_configuration(image.attrs.get("Config") or {}),
         *_contents(look),
-        *[_forge(forge, look) for forge in _claims(labels, names.LABEL_FORGES)],
+        *[check for forge in _claims(labels, names.LABEL_FORGES) for check in _forge(client, image, forge, look)],
         _version(version, own, "pi"),
         _runner(own, "runner"),
     ]
     for capability in _claims(labels, names.LABEL_CAPABILITIES):
-        if capability == names.CAPABILITY_ANY_UID:
-            stranger = _inside(client, image, _START, [], user=STRANGER, home=STRANGER)
-            checks += [
-                _version(version, stranger, f"anyUid: pi as user {STRANGER}"),
-                _runner(stranger, f"anyUid: runner as user {STRANGER}"),
-            ]
-        else:
-            checks.append(Check(f"capability {capability}", False, "claimed, but unknown to this version"))
+        checks += _capability(client, image, capability, version, look)
     return checks
+
+
+def _capability(client: "DockerClient", image: "Image", capability: str, version: str, look: _Seen) -> list[Check]:
+    if capability == names.CAPABILITY_ANY_UID:
+        stranger = _inside(client, image, _START, [], user=STRANGER, home=STRANGER)
+        return [
+            _version(version, stranger, f"anyUid: pi as user {STRANGER}"),
+            _runner(stranger, f"anyUid: runner as user {STRANGER}"),
+        ]
+    if capability == names.CAPABILITY_REPLICAS:
+        says = bool(look.values("branch"))
+        return [Check("replicas: guardrails", says, f"{_RULES} {'says' if says else 'does not say'}: {BRANCH_RULE}")]
+    return [Check(f"capability {capability}", False, "claimed, but this version cannot prove it")]
 
 
 def _claims(labels: Mapping[str, str], label: str) -> list[str]:
@@ -153,17 +176,38 @@ def _contents(look: _Seen) -> list[Check]:
         Check(
             "guardrails",
             bool(look.values("guardrails")),
-            f"/opt/pi-dispatch/HARD_RULES.md {'carries' if look.values('guardrails') else 'lacks'} {SENTINEL}",
+            f"{_RULES} {'carries' if look.values('guardrails') else 'lacks'} {SENTINEL}",
         ),
     ]
 
 
-def _forge(forge: str, look: _Seen) -> Check:
+def _forge(client: "DockerClient", image: "Image", forge: str, look: _Seen) -> list[Check]:
     tool = FORGE_TOOLS.get(forge)
     if tool is None:
-        return Check(f"forge {forge}", False, f"unknown; this version knows {', '.join(FORGE_TOOLS)}")
-    there = tool in look.values("tool")
-    return Check(f"forge {forge}", there, f"{tool} is {'there' if there else 'missing'}")
+        return [Check(f"forge {forge}", False, f"unknown; this version knows {', '.join(FORGE_TOOLS)}")]
+    if tool not in look.values("tool"):
+        return [Check(f"forge {forge}", False, f"{tool} is missing")]
+    if forge != JobKind.GITHUB:
+        return [Check(f"forge {forge}", True, f"{tool} is there")]
+    return _github(_inside(client, image, _GITHUB, [], user=None, home=names.IMAGE_UID))
+
+
+def _github(seen: _Seen) -> list[Check]:
+    said = next(iter(seen.values("gh")), "") or seen.trouble
+    wrong = [
+        words
+        for words, holds in (
+            ("hands github.com no token", seen.values("answered") == [_DUMMY]),
+            ("answers github.com without a token", not seen.values("unasked")),
+            ("hands the token to another host", not seen.values("elsewhere")),
+        )
+        if not holds
+    ]
+    good = "hands a job's token to github.com over https, and is silent without one"
+    return [
+        Check("forge github", said.startswith("gh version "), said or "gh says nothing"),
+        Check("forge github: credential of git", not wrong, f"git {', '.join(wrong)}" if wrong else f"git {good}"),
+    ]
 
 
 def _version(claimed: str, seen: _Seen, name: str) -> Check:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from pidispatch.box.admission import refuse_image
+from pidispatch.box.admission import refuse_forge
 from pidispatch.box.egress import EgressProxy, EgressStatus
 from pidispatch.box.engine import EngineFacts, ImageFacts
 from pidispatch.box.host import host_facts
@@ -59,7 +59,7 @@ def image(scene: Scene) -> Iterator[Finding]:
 def _claims(reference: str, image: ImageFacts) -> Finding:
     capabilities = ", ".join(sorted(image.capabilities)) or "no capability"
     forges = "" if image.forges is None else f"; forges: {', '.join(sorted(image.forges))}"
-    refused = refuse_image(reference, image, JobKind.LOCAL)
+    refused = refuse_forge(reference, image, JobKind.LOCAL)
     return _refusal(refused) if refused else passed(f"{reference} ({image.digest[:19]}): {capabilities}{forges}")
 
 
@@ -74,7 +74,7 @@ def named_images(scene: Scene) -> Iterator[Finding]:
         found = engine.image(reference)
         refused: dict[Refused, list[int]] = {}
         for at, kind in entries:
-            if one := found if isinstance(found, Refused) else refuse_image(reference, found, kind):
+            if one := found if isinstance(found, Refused) else refuse_forge(reference, found, kind):
                 refused.setdefault(one, []).append(at)
         for one, where in refused.items():
             yield failed(f"{_refusal(one).found}; named by the triggers {places(where)}", _NAMED_IMAGE)

@@ -41,7 +41,8 @@ def test_shipped_image_holds_every_claim(engine: DockerClient, job_image: str) -
     names = [check.name for check in checks]
     assert len(names) == len(set(names))
     assert {"user", "tools", "program files", "guardrails", "pi", "runner"} <= set(names)
-    assert {"anyUid: pi as user 4242", "anyUid: runner as user 4242"} <= set(names)
+    assert {"anyUid: pi as user 4242", "anyUid: runner as user 4242", "replicas: guardrails"} <= set(names)
+    assert {"forge github", "forge github: credential of git"} <= set(names)
 
 
 def test_image_without_anything_of_it_fails_by_name(engine: DockerClient, probe_image: str) -> None:
@@ -54,13 +55,13 @@ def test_image_without_anything_of_it_fails_by_name(engine: DockerClient, probe_
 def test_false_labels_are_found(engine: DockerClient, derive: Derive) -> None:
     ref = derive(
         'LABEL dev.pi-dispatch.pi-version="9.9.9" dev.pi-dispatch.forges="github, nowhere" '
-        'dev.pi-dispatch.capabilities="anyUid,replicas"\nENV HOME=/root'
+        'dev.pi-dispatch.capabilities="anyUid,commands"\nENV HOME=/root\nUSER 0\nRUN rm /usr/bin/gh\nUSER 1001:1001'
     )
     failed = _failed(engine, ref)
     assert failed["pi"] == "claimed 9.9.9, found 1.6.0"
     assert failed["forge github"] == "gh is missing"
     assert failed["forge nowhere"].startswith("unknown")
-    assert "replicas" in " ".join(failed)
+    assert failed["capability commands"] == "claimed, but this version cannot prove it"
     assert failed["no ENV HOME"] == "take HOME=/root out"
 
 
@@ -71,9 +72,23 @@ def test_opened_program_files_and_closed_homes_are_found(engine: DockerClient, d
         "USER 1001:1001"
     )
     failed = _failed(engine, ref)
-    assert set(failed) == {"program files", "home folders", "guardrails"}
+    assert set(failed) == {"program files", "home folders", "guardrails", "replicas: guardrails"}
     assert "/app/runner/budget.js" in failed["program files"]
     assert failed["home folders"] == "not open to every user: /home/pi 755"
+
+
+def test_a_gh_that_does_not_run_and_a_credential_for_everyone_are_found(engine: DockerClient, derive: Derive) -> None:
+    ref = derive(
+        "USER 0\n"
+        "RUN git config --system credential.helper '!printf \"username=u\\npassword=baked\\n\";:'"
+        " && printf '#!/bin/sh\\nexit 3' > /usr/bin/gh\n"
+        "USER 1001:1001"
+    )
+    assert _failed(engine, ref) == {
+        "forge github": "gh says nothing",
+        "forge github: credential of git": "git hands github.com no token, answers github.com without a token, "
+        "hands the token to another host",
+    }
 
 
 def test_any_uid_is_tried_as_a_stranger(engine: DockerClient, derive: Derive) -> None:

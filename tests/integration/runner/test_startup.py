@@ -45,6 +45,12 @@ def test_input_that_cannot_be_listed(job: Job) -> None:
     assert str(file) in _refused(job.run("completes"), "job-inputs-unreadable")
 
 
+def test_skills_of_the_rule_that_cannot_be_listed(job: Job) -> None:
+    skills = job.root / "job/trigger-skills"
+    skills.touch()
+    assert str(skills) in _refused(job.run("completes"), "job-inputs-unreadable")
+
+
 def test_prompt_that_cannot_be_read(job: Job) -> None:
     prompt = job.root / "job/prompt.md"
     prompt.unlink()

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pidispatch.box.image_checks import FORGE_TOOLS, SENTINEL, TOOLS
+from pidispatch.box.image_checks import BRANCH_RULE, FORGE_TOOLS, SENTINEL, TOOLS
 from pidispatch.image import CONTEXTS, Context, context_path
 from pidispatch.values import names
+from pidispatch.values.forge import JobKind
 
 _BASE = context_path("base")
 _JOB = context_path("job")
@@ -74,8 +75,9 @@ def test_labels_claim_what_the_contexts_install() -> None:
     packages = (_BASE / "packages.txt").read_text().split()
     claimed = _labels()
     assert claimed.pop(names.LABEL_PI_VERSION) == pinned
-    assert claimed.pop(names.LABEL_CAPABILITIES) == names.CAPABILITY_ANY_UID
-    forges = [forge for forge in claimed.pop(names.LABEL_FORGES, "").split(",") if forge]
+    assert claimed.pop(names.LABEL_CAPABILITIES) == f"{names.CAPABILITY_ANY_UID},{names.CAPABILITY_REPLICAS}"
+    forges = claimed.pop(names.LABEL_FORGES).split(",")
+    assert forges == [JobKind.GITHUB]
     assert [forge for forge in forges if FORGE_TOOLS[forge] not in packages] == []
     assert claimed == {}
 
@@ -87,8 +89,19 @@ def test_base_installs_every_tool_of_the_contract() -> None:
     assert {"ca-certificates", "python3"} <= set(packages)
 
 
-def test_guardrails_carry_the_sentinel() -> None:
-    assert SENTINEL in (_JOB / "HARD_RULES.md").read_text()
+def test_guardrails_carry_the_sentinel_and_the_rule_of_branches() -> None:
+    rules = " ".join((_JOB / "HARD_RULES.md").read_text().split())
+    assert SENTINEL in rules
+    assert BRANCH_RULE in rules
+
+
+def test_git_of_the_job_image_asks_the_helper_that_is_copied_there() -> None:
+    told = " ".join(rest for word, rest in _instructions("job") if word == "RUN")
+    [helper] = re.findall(r"git config --system credential\.helper (\S+)", told)
+    copies = [rest.split() for word, rest in _instructions("job") if word == "COPY"]
+    assert [f"{place}{name}" for *sources, place in copies for name in sources if place.endswith("/")].count(
+        helper
+    ) == 1
 
 
 @pytest.mark.parametrize("folder", [_BASE, _TEST_NODE], ids=["base", "test-node"])

@@ -66,8 +66,9 @@ def test_context_holds_its_dockerfile_and_what_that_copies(context: Context) -> 
         assert any(name == source or name.startswith(f"{source}/") for name in entries)
 
 
-def test_entrypoint_is_executable_in_the_context() -> None:
-    assert _entries(images.build_context_tar("job"))["entrypoint.sh"].mode == 0o755
+@pytest.mark.parametrize("script", ["entrypoint.sh", "git-credential-job"])
+def test_scripts_are_executable_in_the_context(script: str) -> None:
+    assert _entries(images.build_context_tar("job"))[script].mode == 0o755
 
 
 def test_digest_follows_the_contexts() -> None:

@@ -34,6 +34,23 @@ def test_skills_and_persona_of_the_job(tmp_path: Path) -> None:
     ]
 
 
+def test_the_repositorys_skills_come_before_those_of_the_rule(tmp_path: Path) -> None:
+    for name in ("trigger-skills", "pi/skills"):
+        (tmp_path / name).mkdir(parents=True)
+    command = launch.command(ASKED, Layout(job_dir=tmp_path))
+    assert [command[index + 1] for index, word in enumerate(command) if word == "--skill"] == [
+        str(tmp_path / "pi/skills"),
+        str(tmp_path / "trigger-skills"),
+    ]
+
+
+def test_skills_of_the_rule_alone(tmp_path: Path) -> None:
+    (tmp_path / "trigger-skills").mkdir()
+    command = launch.command(ASKED, Layout(job_dir=tmp_path))
+    assert command.count("--skill") == 1
+    assert command[command.index("--skill") + 1] == str(tmp_path / "trigger-skills")
+
+
 def test_environment_keeps_pi_off_the_network_whatever_was_given() -> None:
     given = {"PI_OFFLINE": "0", "RUN_MAX_TURNS": "999", "OTHER": "kept"}
     variables = launch.process_environment(given, ASKED, Path("/h"), Path("/h/agent"), Path("/h/compiled"))

@@ -82,7 +82,7 @@ def check_flow(answers: Answers, environment: Environment, prompt: str, lines: L
     if flow in skills:
         return
     if prompt.startswith(f"/skill:{flow} "):
-        message = f"the skill {flow} is not loaded: .pi/skills/{flow}/SKILL.md needs a name and a description"
+        message = f"the skill {flow} is not loaded: its SKILL.md needs that name and a description"
         raise Refusal(RefusalReason.FLOW_NOT_LOADED, message)
     lines.event("flow_not_loaded", flow=flow, skills=len(skills))
 

@@ -12,7 +12,7 @@ from pirunner.refusal import Refusal, RefusalReason, config
 
 def check_readable(layout: Layout) -> None:
     """Every mount that is there can be listed and entered; raises Refusal ``job-inputs-unreadable``."""
-    for folder in (layout.job_dir, layout.overlay, layout.workspace):
+    for folder in (layout.job_dir, layout.trigger_skills, layout.overlay, layout.workspace):
         try:
             os.listdir(folder)
             os.stat(folder / ".")

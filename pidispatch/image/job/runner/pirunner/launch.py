@@ -14,13 +14,14 @@ from pirunner.layout import Layout
 
 def command(environment: Environment, layout: Layout) -> list[str]:
     """pi's command line (pi's documentation, "Command Line"). Additions to the system prompt come in their order."""
-    skills = layout.job_dir / "pi" / "skills"
+    # Of two skills with one name pi keeps the first, so the repository's own are not displaced.
+    skills = (layout.job_dir / "pi" / "skills", layout.trigger_skills)
     persona = layout.job_dir / "pi" / "APPEND_SYSTEM.md"
     arguments = [*layout.pi_command, "--mode", "rpc", "--offline", "--no-session", "--no-approve"]
     arguments += ["--no-extensions", "-e", str(layout.budget_extension)]
     arguments += ["--no-prompt-templates", "--no-themes", "--no-skills"]
-    if skills.is_dir():
-        arguments += ["--skill", str(skills)]
+    for folder in filter(Path.is_dir, skills):
+        arguments += ["--skill", str(folder)]
     arguments += ["--provider", environment.provider, "--model", environment.model]
     arguments += ["--append-system-prompt", str(layout.rules)]
     if persona.is_file():

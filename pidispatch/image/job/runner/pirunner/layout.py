@@ -10,7 +10,7 @@ _PACKAGES = Path("/app/node_modules/@earendil-works")
 class Layout:
     """Paths and graces of one run. The defaults are the job image's; only tests build another one."""
 
-    #: Read-only folder the host prepared: ``prompt.md``, ``event.json``, ``pi/``.
+    #: Read-only folder the host prepared: ``prompt.md``, ``event.json``, ``pi/``, ``trigger-skills/``.
     job_dir: Path = Path("/job")
     #: The repository the agent works in; also its current folder.
     workspace: Path = Path("/workspace")
@@ -46,3 +46,8 @@ class Layout:
     kill_seconds: float = 2.0
     #: Seconds from the runner's own SIGTERM to the last moment at which the exit line is printed.
     terminate_seconds: float = 3.0
+
+    @property
+    def trigger_skills(self) -> Path:
+        """Skills that the operator's rule brings along; optional."""
+        return self.job_dir / "trigger-skills"
