@@ -4,20 +4,20 @@ Its text steers the agent, so it is what was committed and reviewed: nothing is 
 object is checked against its id, and all bounds are decided before anything is written (docs/explanation/prompt.md).
 """
 
-import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pidispatch.values.errors import ConfigError, InfraError
+from pidispatch.values.errors import ConfigError
 from pidispatch.values.job import FLOW_NAME
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 from pidispatch.workspace.git import HostGit
 from pidispatch.workspace.objects import Entry, list_folder, read_blobs
+from pidispatch.workspace.written import write_read_only
 
 _FOLDER = ".pi"
 _SYSTEM_PROMPT = "APPEND_SYSTEM.md"
@@ -56,7 +56,7 @@ def materialise(git: HostGit, target: Path, give: Callable[[Path], None]) -> Dot
     if refused := _refusal(taken, git.limits):
         return refused
     contents = read_blobs(git, _FOLDER, listed, [entry for _, entry in taken])
-    _write(target, {path: content for (path, _), content in zip(taken, contents, strict=True)}, give)
+    write_read_only(target, {path: content for (path, _), content in zip(taken, contents, strict=True)}, give)
     flows = {path.parts[1] for path, _ in taken if len(path.parts) == 3 and path.name == _SKILL_FILE}
     return DotPi(len(contents), sum(map(len, contents)), frozenset(flows))
 
@@ -143,26 +143,3 @@ def _collisions(paths: Sequence[PurePosixPath]) -> Iterator[tuple[PurePosixPath,
 
 def _too_many(detail: str) -> Refused:
     return Refused(reason=Reason.PI_TOO_MANY_FILES, detail=detail)
-
-
-def _write(target: Path, files: Mapping[PurePosixPath, bytes], give: Callable[[Path], None]) -> None:
-    """Write `files` below `target`. Raises `InfraError`."""
-    folders = {target / folder for path in files for folder in path.parents}
-    try:
-        for folder in sorted(folders):
-            folder.mkdir()
-            # Not left to the umask: the job's user may be another one.
-            folder.chmod(0o755)
-            give(folder)
-        for path, content in files.items():
-            _write_file(target / path, content)
-            give(target / path)
-    except OSError as error:
-        raise InfraError(f"the job's inputs cannot be written: {error.strerror}", "job-dir") from None
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    # Exclusive, so that no name already there is followed or overwritten.
-    with open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o400)) as file:
-        file.write(content)
-        os.fchmod(file.fileno(), 0o444)

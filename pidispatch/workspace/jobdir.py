@@ -45,7 +45,7 @@ def sanitise(job_id: str) -> str:
 
 @dataclass(frozen=True)
 class JobDir:
-    """Paths of one attempt on the host. Only `inputs` and `outbox` enter the box."""
+    """Paths of one attempt on the host. Only `inputs`, `outbox` and `workspace` enter the box."""
 
     #: Belongs to this process and is not mounted.
     path: Path
@@ -70,13 +70,23 @@ class JobDir:
 
     @property
     def outbox(self) -> Path:
-        """Mounted writable at `/outbox`."""
+        """Mounted writable at `/outbox`; a job of a forge has none."""
         return self.path / "outbox"
+
+    @property
+    def workspace(self) -> Path:
+        """The clone of a job of a forge, mounted writable at `/workspace`."""
+        return self.path / "workspace"
 
     @property
     def skills(self) -> Path:
         """What of the repository's `.pi` travels, inside of the inputs."""
         return self.inputs / "pi"
+
+    @property
+    def trigger_skills(self) -> Path:
+        """The skills that the job's rule brings along, inside of the inputs."""
+        return self.inputs / "trigger-skills"
 
     @property
     def guard(self) -> Path:
@@ -123,7 +133,7 @@ class JobDir:
             os.chown(path, *self.owner, follow_symlinks=False)
 
 
-def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
+def make_job_dir(jobs_dir: Path, owner: tuple[int, int], *, outbox: bool = True) -> JobDir:
     """A fresh locked directory for one attempt; what enters the box belongs to the job's user when we are root."""
     home = private_folder(jobs_dir, "PI_JOBS_DIR")
     try:
@@ -133,7 +143,7 @@ def make_job_dir(jobs_dir: Path, owner: tuple[int, int]) -> JobDir:
             lock = try_lock(path / _LOCK)
             assert lock is not None, "nobody else can know of it yet"
         job_dir = JobDir(path, owner, lock)
-        for folder in (job_dir.inputs, job_dir.outbox):
+        for folder in (job_dir.inputs, job_dir.outbox) if outbox else (job_dir.inputs,):
             folder.mkdir(mode=0o700)
             job_dir.give(folder)
     except OSError as error:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import IO, Final, Protocol, Self
 
 from pidispatch.values.errors import InfraError
 
@@ -20,8 +20,18 @@ _CHUNK = 65536
 _MEMORY_BYTES = 2 * 1024**3
 #: Seconds between two looks whether a program has ended, where the system does not tell.
 _LOOK_S: Final = 0.02
+#: Seconds between two looks whether a program is to be ended: a job that is ended has seconds for it.
+_STOP_LOOK_S: Final = 0.2
 #: Seconds to wait for the rest of an ended program's output; a process that left its group may hold the pipe open.
 _DRAIN_S = 5.0
+
+
+class Stop(Protocol):
+    """Set once a program is not wanted any more, such as a `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether it is to be ended."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -60,13 +70,17 @@ def run_program(
     timeout_s: float,
     max_bytes: int,
     stdin: bytes = b"",
+    stop: Stop | None = None,
 ) -> Finished:
     """Run `argv` (its first part an absolute path) to its end, in a process group of its own.
 
     Output past `max_bytes` is read and dropped, so that a program never blocks on us. Past `timeout_s` seconds the
-    whole group is killed and `InfraError` (cause `timeout`) raised.
+    whole group is killed and `InfraError` (cause `timeout`) raised; likewise (cause `stopped`) once `stop` is set, and
+    where it is from the first nothing is started.
     """
     name = Path(argv[0]).name
+    if stop is not None and stop.is_set():
+        raise InfraError(f"{name} was not started: it is not wanted any more", "stopped")
     try:
         # Made first: a program that is started must be watched.
         selector = selectors.DefaultSelector()
@@ -85,11 +99,13 @@ def run_program(
     assert process.stdout is not None
     assert process.stderr is not None
     output, errors = _Kept(process.stdout, max_bytes), _Kept(process.stderr, min(max_bytes, _CHUNK))
-    with _Exchange(process, (output, errors), stdin, selector) as exchange:
+    with _Exchange(process, (output, errors), stdin, selector, stop) as exchange:
         with contextlib.suppress(ProcessLookupError):
             # A file can be made to look small and unpack to more than this machine has.
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
         if not exchange.until_exit(timeout_s):
+            if exchange.stopped:
+                raise InfraError(f"{name} was ended: it is not wanted any more", "stopped")
             raise InfraError(f"{name} did not end within {timeout_s:g} s and was killed", "timeout")
         # Whatever the program left behind in its group holds our pipes open and has no business going on.
         exchange.end_group()
@@ -128,6 +144,7 @@ class _Exchange:
         outputs: Sequence[_Kept],
         stdin: bytes,
         selector: selectors.BaseSelector,
+        stop: Stop | None,
     ) -> None:
         self._process = process
         self._outputs = outputs
@@ -135,6 +152,12 @@ class _Exchange:
         self._exited = self._group_ended = False
         self._exit_fd: int | None = None
         self._selector = selector
+        self._stop = stop
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the program is not wanted any more."""
+        return self._stop is not None and self._stop.is_set()
 
     def __enter__(self) -> Self:
         try:
@@ -158,12 +181,13 @@ class _Exchange:
             self._selector.register(self._process.stdin, selectors.EVENT_WRITE)
 
     def until_exit(self, seconds: float) -> bool:
-        """Serve the pipes until the program has ended; `False` where it has not within `seconds`."""
+        """Serve the pipes until the program has ended; `False` where it has not within `seconds`, or is to stop."""
         until = time.monotonic() + seconds
+        most = _LOOK_S if self._exit_fd is None else _STOP_LOOK_S if self._stop is not None else seconds
         while not self._exited:
-            if (left := until - time.monotonic()) <= 0:
+            if (left := until - time.monotonic()) <= 0 or self.stopped:
                 return False
-            self._serve(left if self._exit_fd is not None else min(left, _LOOK_S))
+            self._serve(min(left, most))
             self._exited = self._exited or (self._exit_fd is None and self._process.poll() is not None)
         return True
 

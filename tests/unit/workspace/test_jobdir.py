@@ -51,6 +51,18 @@ def test_makes_private_folders_whatever_the_mask(jobs: Path) -> None:
     assert sorted(os.listdir(job_dir.path)) == [".lock", "job", "outbox"]
 
 
+def test_without_an_outbox_there_is_none(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME, outbox=False)
+    assert sorted(os.listdir(job_dir.path)) == [".lock", "job"]
+    assert count_outbox(job_dir) == 0
+
+
+def test_the_clone_lies_beside_the_inputs_and_skills_of_a_rule_inside_of_them(jobs: Path) -> None:
+    job_dir = make_job_dir(jobs, ME)
+    assert job_dir.workspace == job_dir.path / "workspace"
+    assert job_dir.trigger_skills == job_dir.inputs / "trigger-skills"
+
+
 def test_two_attempts_never_share_a_directory(jobs: Path) -> None:
     assert make_job_dir(jobs, ME).path != make_job_dir(jobs, ME).path
 

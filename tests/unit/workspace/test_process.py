@@ -3,6 +3,7 @@
 import os
 import select
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,57 @@ def test_a_time_out_kills_the_whole_group(tmp_path: Path) -> None:
     assert caught.value.cause == "timeout"
     assert "2 s" in caught.value.message
     assert _ends(int((tmp_path / "pid").read_text()))
+
+
+class StopAt:
+    """Set once a file is there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def is_set(self) -> bool:
+        return self._path.exists()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_program_that_is_not_wanted_any_more_is_ended_with_its_group(
+    *, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not told:
+        monkeypatch.setattr(process, "_exit_fd", lambda _: None)
+    with pytest.raises(InfraError) as caught:
+        run_program(
+            [program("sh"), "-c", _FAMILY % "echo >stop; exec sleep 600"],
+            env={"PATH": os.environ["PATH"]},
+            cwd=tmp_path,
+            timeout_s=60,
+            max_bytes=1000,
+            stop=StopAt(tmp_path / "stop"),
+        )
+    assert caught.value.cause == "stopped"
+    assert _ends(int((tmp_path / "pid").read_text()))
+
+
+def test_what_is_not_wanted_from_the_first_is_not_started(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    # Starting it would fail.
+    command = [str(tmp_path / "absent")]
+    with pytest.raises(InfraError) as caught:
+        run_program(command, env={}, cwd=Path("/"), timeout_s=60, max_bytes=1000, stop=stop)
+    assert caught.value.cause == "stopped"
+
+
+@pytest.mark.usefixtures("exits")
+def test_what_could_be_stopped_and_is_not_comes_to_its_end_or_to_its_time() -> None:
+    sleep = [program("sleep"), "600"]
+    echo = [program("echo"), "done"]
+    stop = threading.Event()
+    done = run_program(echo, env={}, cwd=Path("/"), timeout_s=60, max_bytes=1000, stop=stop)
+    assert done == Finished(0, b"done\n", b"", False)
+    with pytest.raises(InfraError) as caught:
+        run_program(sleep, env={}, cwd=Path("/"), timeout_s=0.1, max_bytes=1000, stop=stop)
+    assert caught.value.cause == "timeout"
 
 
 @pytest.mark.parametrize("told", [True, False])
