@@ -14,8 +14,6 @@ _NEUTRAL: Final = frozenset(
     {
         Reason.OPERATOR_CANCEL,
         Reason.ONCE_ALREADY_SPENT,
-        # A lack of this version, which is no fault of the rule.
-        Reason.NOT_SERVED,
         Reason.DAILY_TOKEN_CAP,
         Reason.OVER_BUDGET,
         Reason.SOFT_HOLD,

@@ -58,13 +58,14 @@ class Reserved(Value):
 
 
 class TurnedAway(Value):
-    """A cap stands against it."""
+    """A cap stands against it, or another job of a rule that fires once."""
 
-    #: `tokens`: those of the day are used up. `over`: the cap of a window. `soft`: its part of the cap.
-    kind: Literal["tokens", "over", "soft"]
-    #: Which ledger said so, counted from 0; -1 for the tokens.
+    #: `tokens`: those of the day are used up. `over`: the cap of a window. `soft`: its part of the cap. `once`: another
+    #: job has spent its rule; nothing is counted then.
+    kind: Literal["tokens", "over", "soft", "once"]
+    #: Which ledger said so, counted from 0; -1 where none did.
     ledger: int
-    #: Name of the window; empty for the tokens.
+    #: Name of the window; empty where no ledger said so.
     window: str
     #: What the counter came to with this run, or the tokens that were spent.
     amount: int

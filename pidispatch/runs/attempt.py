@@ -22,18 +22,31 @@ from pidispatch.runs.charging import book_tokens, still_charged
 from pidispatch.runs.classify import aborted, classify, classify_error
 from pidispatch.runs.deadline import Deadlines
 from pidispatch.runs.events import tell_exit, tell_lost
+from pidispatch.runs.forge import said_there
 from pidispatch.runs.joblog import JobLog, shown, tee
 from pidispatch.runs.ladder import LADDER, climb
 from pidispatch.runs.note import EndNote, mark_making, write_end
 from pidispatch.runs.prepare import container_spec
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import Book, Finish, LeaseLost, Marked, Output, Spend, unbooked, uncounted, unmarked
+from pidispatch.runs.seams import (
+    Accounts,
+    Book,
+    Finish,
+    LeaseLost,
+    Marked,
+    Output,
+    Spend,
+    no_account,
+    unbooked,
+    uncounted,
+    unmarked,
+)
 from pidispatch.runs.site import Effective, Site
 from pidispatch.values.cause import remedy_of
 from pidispatch.values.change import Change
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import DispatchError
-from pidispatch.values.job import Job
+from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.progress import Progress, ProgressSink
@@ -55,8 +68,8 @@ class Attempt:
     `finish` is called with each result while everything that is needed to settle the attempt still lies on the disk:
     where it fails, that stays there for the next start. `marked` is asked by the rung for rules that fire once, `spend`
     by the last one, and `book` is told what a container used. `output` gives what takes a job's output beside its kept
-    log. In `records` stays reserved what the record of the attempt will be, until whoever runs it writes it there or
-    forgoes it.
+    log, `accounts` the account at a job's forge. In `records` stays reserved what the record of the attempt will be,
+    until whoever runs it writes it there or forgoes it.
     """
 
     def __init__(
@@ -72,6 +85,7 @@ class Attempt:
         spend: Spend = uncounted,
         book: Book = unbooked,
         output: Output | None = None,
+        accounts: Accounts = no_account,
         records: RecordStore | None = None,
     ) -> None:
         self._settings = settings
@@ -84,6 +98,7 @@ class Attempt:
         self._spend = spend
         self._book = book
         self._output = output
+        self._accounts = accounts
         self._records = records or RecordStore(settings.logs_dir)
 
     def __call__(self, job: Job, progress: ProgressSink, abort: Abort, number: int = 1) -> Result | Defer:
@@ -139,6 +154,7 @@ class Attempt:
             spend=self._spend,
             book=self._book,
             output=self._output,
+            accounts=self._accounts,
         )
 
 
@@ -252,6 +268,9 @@ def _sinks(site: Site, open_: ExitStack) -> list[Sink]:
 
 def _put_back(site: Site) -> tuple[tuple[str, ...], str | None]:
     """What of the git directory was put back, or why it could not be. The run is paid for: nothing here fails it."""
+    if isinstance(site.job, ForgeJob):
+        # Nobody uses git in a clone after its run.
+        return (), None
     try:
         restored = put_back(site.folder.path, site.job_dir.guard, site.job_dir.kept(site.job.id))
     except Exception as error:
@@ -268,6 +287,7 @@ def _read_change(site: Site) -> tuple[Change | None, str | None, str | None]:
     """What changed, its diff, or why it cannot be told. The run is paid for: nothing here fails it."""
     try:
         change, diff = read_change(site.git, site.before)
+        change = said_there(site, change)
     except Exception as error:
         log().warning("change_unreadable", jobId=site.job.id, cause=_cause(error), at=_place(error))
         return None, None, _words(error)

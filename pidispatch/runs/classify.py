@@ -93,12 +93,14 @@ def classify_error(error: DispatchError) -> Outcome:
     """The outcome of an attempt that an error ended before its container ran."""
     if isinstance(error, ConfigError):
         reason = _OWN_REASONS.get(error.cause or "", Reason.CONFIG_REFUSED)
-        return Refused(reason=reason, cause=error.cause, detail=error.message, remedy=remedy_of(error.cause))
+        return Refused(
+            reason=reason, cause=error.cause, detail=error.message, remedy=remedy_of(error.cause), said=error.said
+        )
     reason = Reason.INFRA
     if error.cause == Reason.CONTAINER_NEVER_STARTED:
         reason = Reason.CONTAINER_NEVER_STARTED
     cause = None if error.cause == reason else error.cause
-    return InfraFailed(reason=reason, cause=cause, detail=error.message, remedy=remedy_of(cause))
+    return InfraFailed(reason=reason, cause=cause, detail=error.message, remedy=remedy_of(cause), said=error.said)
 
 
 def exit_code(outcome: Outcome) -> int:

@@ -41,8 +41,6 @@ def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) 
         case Reason.ONCE_ALREADY_SPENT:
             index = job.matched.index if job.matched is not None else None
             log().info("refused_once_already_spent", jobId=job.id, triggerIndex=index)
-        case Reason.NOT_SERVED:
-            log().info("refused_not_served", jobId=job.id, kind=job.kind.value)
         case Reason.JOB_USER_UNMAPPABLE:
             log().info("refused_job_user_unmappable", jobId=job.id, cause=refused.cause)
         case Reason.JOB_IMAGE_MISSING:
@@ -51,12 +49,20 @@ def _tell_refusal(job: Job, effective: Effective, proxy: str, refused: Refused) 
             log().info("refused_image_forge_unsupported", jobId=job.id, image=effective.image, kind=job.kind.value)
         case Reason.JOB_IMAGE_ANY_UID_UNSUPPORTED:
             log().info("refused_job_image_any_uid_unsupported", jobId=job.id, image=effective.image)
+        case Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED:
+            log().info("refused_image_replicas_unsupported", jobId=job.id, image=effective.image)
+        case Reason.JOB_IMAGE_COMMANDS_UNSUPPORTED:
+            log().info("refused_image_commands_unsupported", jobId=job.id, image=effective.image)
         case Reason.PROVIDER_UNCONFIGURED:
             log().info("refused_provider_unconfigured", jobId=job.id, provider=effective.provider)
         case Reason.EGRESS_PROXY_MISSING:
             log().info("refused_egress_proxy_missing", jobId=job.id, proxy=proxy)
         case Reason.EGRESS_PROXY_STOPPED:
             log().info("refused_egress_proxy_stopped", jobId=job.id, proxy=proxy)
+        case Reason.SKILLS_DIR_MISSING:
+            log().info("refused_skills_dir_missing", jobId=job.id, kind=job.kind.value)
+        case Reason.UNPROTECTED_BRANCH:
+            log().info("refused_unprotected", jobId=job.id, repo=job.scope)
         case Reason.OVER_BUDGET | Reason.SOFT_HOLD | Reason.DAILY_TOKEN_CAP:
             # Told where the numbers are known, with them.
             return

@@ -17,12 +17,12 @@ from pidispatch.box.providers import KEY_VARIABLES, credential
 from pidispatch.box.run import Neighbour
 from pidispatch.box.user import decide_user, refuse_mapping
 from pidispatch.config.settings import Settings
-from pidispatch.config.text import printable
 from pidispatch.gates.folder import scope_busy
+from pidispatch.runs.forge import look_at_branch, look_for_skills, mint
 from pidispatch.runs.note import unsettled_run
+from pidispatch.runs.oneshot import refuse_if_spent
 from pidispatch.runs.prepare import prepare
 from pidispatch.runs.site import Site
-from pidispatch.triggers.disarm import Mark, mark_of, triggers_path
 from pidispatch.values import names
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.job import ForgeJob
@@ -36,8 +36,6 @@ from pidispatch.workspace.shape import check_shape
 
 #: Our own folders as they were found last: device, inode, and where they lie. Each is one of the settings.
 _resolved_before: Final[dict[Path, tuple[int, int, Path]]] = {}
-#: Characters of a mark that are shown: a person may have written it.
-_SHOWN: Final = 100
 
 
 @dataclass(frozen=True)
@@ -70,36 +68,10 @@ def _records(site: Site) -> str:
     return ""
 
 
-def _oneshot(site: Site) -> str | Refused | None:
-    job = site.job
-    # One that an operator asks for again is no second firing of its rule.
-    if not isinstance(job, ForgeJob) or not job.matched.once or job.retry_of is not None:
+def _folder(site: Site) -> str | Defer | None:
+    if isinstance(site.job, ForgeJob):
+        # It works in a clone, which is made last of all.
         return None
-    # Each may have a mark that the other one lacks. The job's own is of its attempt before.
-    mark = mark_of(triggers_path(site.settings), job)
-    if mark is None or mark.job_id == job.id:
-        mark = site.marked(job)
-    return "" if mark is None or mark.job_id == job.id else _spent(job, mark)
-
-
-def _spent(job: ForgeJob, mark: Mark) -> Refused:
-    index = job.matched.index
-    when = f" on {printable(mark.at[:_SHOWN])}" if mark.at else ""
-    by = f" by the job {printable(mark.job_id[:_SHOWN])}" if mark.job_id else ""
-    return Refused(
-        reason=Reason.ONCE_ALREADY_SPENT,
-        detail=f"trigger {index} fires once and was spent{when}{by}; that close has had its run",
-        remedy=f"arm it again, which takes out on.disarmed and the store's mark: pi-dispatch triggers rearm {index}",
-    )
-
-
-def _served(site: Site) -> Refused | None:
-    if not isinstance(site.job, ForgeJob):
-        return None
-    return Refused(reason=Reason.NOT_SERVED, detail=f"this version runs no jobs of {site.job.kind.value} as yet")
-
-
-def _folder(site: Site) -> str | Defer:
     folder = open_folder(site.local.folder)
     check_shape(folder)
     _refuse_own(site.settings, folder)
@@ -174,7 +146,7 @@ def _image(site: Site) -> str | Refused:
     if isinstance(found, Refused):
         return found
     site.image = found
-    return refuse_image(reference, found, site.job.kind) or reference
+    return refuse_image(reference, found, site.job) or reference
 
 
 def _user(site: Site) -> str | Refused:
@@ -226,8 +198,7 @@ def _budget(site: Site) -> str | Refused:
 
 LADDER: Final = (
     Step("records", _records),
-    Step("oneshot", _oneshot),
-    Step("served", _served),
+    Step("oneshot", refuse_if_spent),
     Step("folder", _folder),
     Step("overlay", _overlay),
     Step("engine", _engine),
@@ -235,6 +206,9 @@ LADDER: Final = (
     Step("user", _user),
     Step("credential", _credential),
     Step("egress", _egress),
+    Step("skills", look_for_skills),
+    Step("token", mint),
+    Step("branch", look_at_branch),
     Step("workspace", prepare),
     Step("budget", _budget),
 )

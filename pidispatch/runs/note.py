@@ -16,7 +16,7 @@ from pidispatch.box.run import ContainerEnd
 from pidispatch.config.log import log
 from pidispatch.values.base import Value
 from pidispatch.values.errors import InfraError
-from pidispatch.values.job import LocalJob
+from pidispatch.values.job import AnyJob
 from pidispatch.workspace.atomic import write_atomically
 from pidispatch.workspace.jobdir import NOTE, all_job_dirs
 from pidispatch.workspace.locks import overlap
@@ -31,7 +31,7 @@ class AttemptNote(Value):
     #: A program may find the note of a later version.
     model_config = ConfigDict(extra="ignore")
 
-    job: LocalJob
+    job: AnyJob
     #: Which attempt at the job it is, from 1.
     attempt: int = 1
     #: The workspace, its links resolved, and its inode: another folder may stand there later.

@@ -1,19 +1,30 @@
-"""The last rung before the container: the workspace of a local job, everything the job is told, and its container."""
+"""The workspace of a job, everything it is told, and the description of its container."""
 
-from pidispatch.box.environment import job_environment
+import threading
+from pathlib import Path
+
+from pidispatch.box.environment import forge_environment, job_environment
 from pidispatch.box.spec import BoxMount, ContainerSpec
+from pidispatch.config.log import log
 from pidispatch.runs.dirty import dirty_tree
 from pidispatch.runs.note import AttemptNote, reserve_end, write_note
 from pidispatch.runs.site import Site
 from pidispatch.values import names
+from pidispatch.values.errors import InfraError
+from pidispatch.values.job import ForgeJob, LocalJob
 from pidispatch.values.outcome import Refused
 from pidispatch.values.reason import Reason
 from pidispatch.workspace.changes import snapshot
+from pidispatch.workspace.clone import clone, give_tree
 from pidispatch.workspace.dotpi import DotPi, materialise
+from pidispatch.workspace.folder import open_folder
+from pidispatch.workspace.forge_event import forge_event
+from pidispatch.workspace.forge_prompt import forge_prompt
 from pidispatch.workspace.git import open_host_git
 from pidispatch.workspace.guard import take_notes
 from pidispatch.workspace.inputs import local_event, local_prompt
 from pidispatch.workspace.jobdir import deployment_id, make_job_dir, release_job_dir, remove_job_dir, sanitise
+from pidispatch.workspace.skills_dir import copy as copy_skills
 
 
 def container_name(job_id: str) -> str:
@@ -23,29 +34,75 @@ def container_name(job_id: str) -> str:
 
 def prepare(site: Site) -> str | Refused:
     """Make the job directory and write into it; what may be shown is the commit. Raises `ConfigError`, `InfraError`."""
-    job = site.local
-    site.job_dir = make_job_dir(site.settings.jobs_dir, (site.user.uid, site.user.gid))
+    forge = isinstance(site.job, ForgeJob)
+    site.job_dir = make_job_dir(site.settings.jobs_dir, (site.user.uid, site.user.gid), outbox=not forge)
     site.cleanup.callback(_leave, site)
+    if isinstance(site.job, ForgeJob) and (refused := _clone(site, site.job)) is not None:
+        return refused
+    if site.abort.reason is not None:
+        # The clone was ended with the job. Whoever asks next finds the abort.
+        return ""
     site.git = open_host_git(site.folder, site.job_dir.git_dir, site.limits)
     site.before = snapshot(site.git)
     # What an earlier attempt at this very job left is no reason against the next one.
-    if site.before.dirty and not job.allow_dirty and site.number == 1:
+    if not forge and site.before.dirty and not site.local.allow_dirty and site.number == 1:
         return dirty_tree(site.before)
     brought = materialise(site.git, site.job_dir.skills, site.job_dir.give)
     if isinstance(brought, Refused):
         return brought
-    flow = job.flow
-    if flow is not None and flow not in brought.skills:
-        if job.trigger is None:
+    injected = _injected(site)
+    if isinstance(injected, Refused):
+        return injected
+    flow = site.job.flow
+    if flow is not None and flow not in brought.skills | injected:
+        if site.job.matched is None:
             return _no_flow(flow, brought)
         # Nobody is there to answer: the task alone is done, and the runner says in its output that the flow is missing.
         flow = None
-    site.job_dir.write_inputs(local_prompt(job.task, flow), local_event(job, site.git.sha))
-    take_notes(site.folder, site.job_dir.guard)
+    site.job_dir.write_inputs(*_told(site, flow))
+    if not forge:
+        take_notes(site.folder, site.job_dir.guard)
     reserve_end(site.job_dir.end)
     _note(site)
     skills = f", flows of .pi: {', '.join(sorted(brought.skills))}" if brought.skills else ""
     return site.git.sha[:12] + skills
+
+
+def _clone(site: Site, job: ForgeJob) -> Refused | None:
+    """Clone the default branch's commit, which then belongs to the job's user. Raises `InfraError`."""
+    token, workspace = site.token, site.job_dir.workspace
+    assert token is not None, "a job of a forge has one"
+    stop = threading.Event()
+    site.abort.listen(stop.set)
+    try:
+        refused = clone(site.account.clone_url(job.repo), site.branch.sha, workspace, token.value, site.limits, stop)
+    except InfraError:
+        if site.abort.reason is not None:
+            return None
+        raise
+    if refused is None:
+        give_tree(workspace, site.job_dir.owner)
+        site.folder = open_folder(workspace)
+    return refused
+
+
+def _injected(site: Site) -> frozenset[str] | Refused:
+    """The skills that the rule brings along, copied beside those of the repository: their names."""
+    job = site.job
+    if not isinstance(job, ForgeJob) or job.skills_dir is None:
+        return frozenset()
+    copied = copy_skills(Path(job.skills_dir), site.job_dir.trigger_skills, site.limits, site.job_dir.give)
+    if isinstance(copied, Refused):
+        return copied
+    log().info("trigger_skills_injected", jobId=job.id, dirs=copied.dirs, files=copied.files, bytes=copied.bytes)
+    return copied.skills
+
+
+def _told(site: Site, flow: str | None) -> tuple[str, str]:
+    """Prompt and event of the job."""
+    if isinstance(site.job, ForgeJob):
+        return forge_prompt(site.job, flow), forge_event(site.job)
+    return local_prompt(site.local.task, flow), local_event(site.local, site.git.sha)
 
 
 def container_spec(site: Site) -> ContainerSpec:
@@ -54,8 +111,9 @@ def container_spec(site: Site) -> ContainerSpec:
     mounts = [
         BoxMount(source=site.job_dir.inputs, target="/job"),
         BoxMount(source=site.folder.path, target="/workspace"),
-        BoxMount(source=site.job_dir.outbox, target="/outbox"),
     ]
+    if not isinstance(site.job, ForgeJob):
+        mounts.append(BoxMount(source=site.job_dir.outbox, target="/outbox"))
     if settings.global_pi_dir is not None:
         mounts.append(BoxMount(source=settings.global_pi_dir, target="/opt/pi-global"))
     return ContainerSpec(
@@ -72,11 +130,13 @@ def container_spec(site: Site) -> ContainerSpec:
             max_turns=effective.max_turns,
             max_tokens=effective.max_tokens,
             flow=site.job.flow,
+            command=site.job.command if isinstance(site.job, ForgeJob) else None,
             user=site.user,
             neighbour=site.neighbour.alias if site.neighbour else None,
             forward=settings.forward_env,
             environ=site.environ,
             stored=site.stored,
+            forge=_forge_variables(site),
         ),
         mounts=tuple(mounts),
         network=f"{name}-net" if site.neighbour else None,
@@ -85,12 +145,21 @@ def container_spec(site: Site) -> ContainerSpec:
     )
 
 
+def _forge_variables(site: Site) -> dict[str, str]:
+    kind, token = site.forge, site.token
+    if kind is None or token is None:
+        return {}
+    return forge_environment(kind, token.value, site.account.variables(token))
+
+
 def _note(site: Site) -> None:
+    job = site.job.bare()
+    assert isinstance(job, LocalJob | ForgeJob), "there is no third kind"
     write_note(
         site.job_dir.note,
         AttemptNote(
-            # The task is the job's alone, and nobody who settles it needs it.
-            job=site.local.model_copy(update={"task": "-"}),
+            # What it is about is the job's alone, and nobody who settles it needs it.
+            job=job,
             attempt=site.number,
             folder=site.folder.path,
             inode=site.folder.path.stat().st_ino,

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from pidispatch.box.run import Sink
+from pidispatch.forges.protocol import Account
 from pidispatch.triggers.disarm import Mark
+from pidispatch.values.errors import ConfigError
+from pidispatch.values.forge import FORGES, JobKind
 from pidispatch.values.job import ForgeJob, Job
 from pidispatch.values.outcome import Refused
 from pidispatch.values.record import Result
@@ -21,6 +24,8 @@ Spend = Callable[[Job, datetime], tuple[dict[str, int], Refused | None]]
 #: Told what a container used, in tokens, with the instant at which the attempt was counted; returns what is to be added
 #: to what the attempt is counted for. Raises `InfraError` where it cannot be booked.
 Book = Callable[[Job, datetime, int], dict[str, int]]
+#: Gives this deployment's account at a forge. Raises `ConfigError` where there is none.
+Accounts = Callable[[JobKind], Account]
 #: Gives, for the id of a job, what takes its output as it comes.
 Output = Callable[[str], Sink]
 
@@ -32,6 +37,11 @@ class LeaseLost(Exception):
 def unmarked(_job: ForgeJob) -> Mark | None:
     """For a program without a store."""
     return None
+
+
+def no_account(kind: JobKind) -> Account:
+    """For a program that runs jobs on folders only."""
+    raise ConfigError(f"this program has no account at {FORGES[kind].title}", "forge-unserved")
 
 
 def uncounted(_job: Job, _now: datetime) -> tuple[dict[str, int], Refused | None]:

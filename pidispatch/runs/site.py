@@ -12,10 +12,23 @@ from pidispatch.box.run import Neighbour
 from pidispatch.box.spec import JobUser
 from pidispatch.box.user import HostFacts
 from pidispatch.config.settings import Settings
+from pidispatch.forges.protocol import Account, Branch, Token
 from pidispatch.runs.records import RecordStore
-from pidispatch.runs.seams import Book, Marked, Output, Spend, unbooked, uncounted, unmarked
+from pidispatch.runs.seams import (
+    Accounts,
+    Book,
+    Marked,
+    Output,
+    Spend,
+    no_account,
+    unbooked,
+    uncounted,
+    unmarked,
+)
+from pidispatch.values import names
 from pidispatch.values.clock import Clock
-from pidispatch.values.job import Job, LocalJob
+from pidispatch.values.forge import JobKind
+from pidispatch.values.job import ForgeJob, Job, LocalJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.progress import ProgressSink
 from pidispatch.workspace.changes import Snapshot
@@ -72,7 +85,9 @@ class Site:
     spend: Spend = uncounted
     book: Book = unbooked
     output: Output | None = None
+    accounts: Accounts = no_account
 
+    #: Where the agent works: the operator's folder, or the clone.
     folder: Folder = field(init=False)
     engine: Engine = field(init=False)
     engine_facts: EngineFacts = field(init=False)
@@ -82,6 +97,11 @@ class Site:
     stored: Mapping[str, str] = field(init=False)
     #: `None` for a job on an open network.
     neighbour: Neighbour | None = field(init=False, default=None)
+    #: The account at the job's forge and what the job gets of it; of a job without a forge there is neither.
+    account: Account = field(init=False)
+    token: Token | None = field(init=False, default=None)
+    #: What is cloned, as the forge said a moment ago; only of a job of a forge.
+    branch: Branch = field(init=False)
     job_dir: JobDir = field(init=False)
     git: HostGit = field(init=False)
     before: Snapshot = field(init=False)
@@ -95,11 +115,23 @@ class Site:
 
     @property
     def local(self) -> LocalJob:
-        """The job, which is one on a folder: no other comes past the rung that says so."""
+        """The job, which is one on a folder."""
         assert isinstance(self.job, LocalJob)
         return self.job
 
     @property
+    def forge(self) -> JobKind | None:
+        """The forge that the job works at; `None` for one on a folder that asks for none."""
+        if isinstance(self.job, ForgeJob):
+            return self.job.kind
+        return JobKind.GITHUB if self.local.github else None
+
+    @property
     def host(self) -> HostFacts:
-        """Engine, this process and the folder, as the choice of the job's user needs them."""
-        return host_facts(self.engine_facts, self.folder.uid, self.folder.gid)
+        """Engine, this process and the folder, as the choice of the job's user needs them.
+
+        A clone is not there yet: it will belong to whoever works in it.
+        """
+        clone = isinstance(self.job, ForgeJob)
+        uid, gid = (names.IMAGE_UID, names.IMAGE_UID) if clone else (self.folder.uid, self.folder.gid)
+        return host_facts(self.engine_facts, uid, gid)

@@ -20,6 +20,7 @@ from pidispatch.runs.note import AttemptNote, EndNote, read_end, read_note, writ
 from pidispatch.runs.records import RecordStore
 from pidispatch.values.clock import Clock
 from pidispatch.values.errors import DispatchError, InfraError
+from pidispatch.values.job import ForgeJob
 from pidispatch.values.limits import Limits
 from pidispatch.values.outcome import InfraFailed
 from pidispatch.values.reason import Reason
@@ -142,7 +143,8 @@ class _Settlement:
         """Settle it. Raises `DispatchError` and `OSError` for what cannot be done now, and whatever `keep` raises."""
         folder = self._note.folder
         # Whoever works in the folder now must not take what was planted there for its owner's.
-        lock = hold_folder(self._settings.state_dir, folder) if folder.exists() else None
+        held = folder.exists() and not self._cloned
+        lock = hold_folder(self._settings.state_dir, folder) if held else None
         try:
             end = self._end_container(connect())
             restored: tuple[str, ...] | None = ()
@@ -158,9 +160,16 @@ class _Settlement:
         log().warning("swept_job", jobId=job.id, entries=len(restored or ()), replaced=restored is None)
         return Settled(job.id, job.target_name, restored or (), self._job_dir.kept(job.id), restored is None)
 
+    @property
+    def _cloned(self) -> bool:
+        """It worked in a clone, which lies in the job directory and goes with it."""
+        return isinstance(self._note.job, ForgeJob)
+
     def _put_back(self) -> tuple[str, ...] | None:
         """What was put back; `None` where another folder stands in the place of the one that was worked in."""
         note = self._note
+        if self._cloned:
+            return ()
         if not note.folder.exists():
             raise InfraError(
                 f"its folder {note.folder} is not there, so nothing can be put back in it. Bring it back, or remove "

@@ -117,7 +117,7 @@ class LocalRun(Part):
     max_turns: Turns = _MAX_TURNS
     max_tokens: Tokens = _MAX_TOKENS
     image: Image = _IMAGE
-    github: Off = _field("Whether the job gets a token of GitHub. Not served as yet.", False, default=None)
+    github: Switch = _field("Whether the job gets this deployment's token of GitHub.", True, default=None)
     packages: Off = _field("Whether the agent loads packages. Not served as yet.", False, default=None)
     resume: Off = _field("Whether the run goes on where the last one ended. Never on a schedule.", False, default=None)
     portfolio: Off = _field("Whether the job works on a portfolio. Not served as yet.", False, default=None)

@@ -137,6 +137,7 @@ def job_of(trigger: CronTrigger, index: int, job_id: str) -> LocalJob:
         max_turns=run.max_turns,
         max_tokens=run.max_tokens,
         image=run.image,
+        github=run.github or None,
         breaker=trigger.on.id,
         trigger=Matched(id=trigger.on.id, index=index),
     )

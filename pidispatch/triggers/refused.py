@@ -25,7 +25,7 @@ UNSERVED_RULES: Final = ("waitFor", *_UNSERVED_FIELDS)
 #: Those of them in which `null` counts as left out.
 NULL_IS_ABSENT: Final = frozenset({"models", "maxCostUsd"})
 #: Switches of which nothing serves `true`, likewise.
-SWITCHES_CRON: Final = ("github", "packages", "portfolio")
+SWITCHES_CRON: Final = ("packages", "portfolio")
 SWITCHES_RULES: Final = ("packages", "resume")
 #: Names that one who wants to withhold tools from the agent may try.
 OLD_TOOLS: Final = ("tools", "noTools")

@@ -11,6 +11,7 @@ from pidispatch.jobs.charges import TurnedAway
 from pidispatch.jobs.rows import Acquired, Answer, Lease
 from pidispatch.jobs.store import JobStore, RowUnreadable
 from pidispatch.money.budget import Budget
+from pidispatch.runs.oneshot import spent
 from pidispatch.runs.seams import LeaseLost
 from pidispatch.triggers.disarm import Mark
 from pidispatch.values.errors import InfraError
@@ -76,7 +77,13 @@ class Cases:
             # Its row is gone with the server's data. The record file keeps it from being paid for again.
             log().warning("spend_unknown", jobId=job.id)
         case.counted, case.charged = True, dict(found.charged)
-        return found.charged, self._budget.refusal(job.id, found, now) if isinstance(found, TurnedAway) else None
+        return found.charged, self._refusal(job, found, now) if isinstance(found, TurnedAway) else None
+
+    def _refusal(self, job: Job, found: TurnedAway, now: datetime) -> Refused:
+        if found.kind != "once":
+            return self._budget.refusal(job.id, found, now)
+        assert isinstance(job, ForgeJob), "no other comes of a rule that fires once"
+        return spent(job, mark_in(self._store, job) or Mark())
 
     def book(self, job: Job, now: datetime, tokens: int) -> dict[str, int]:
         """Count the tokens of a run that was counted at `now`; what was added. Raises `InfraError` for no answer."""

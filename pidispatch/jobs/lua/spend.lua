@@ -37,6 +37,17 @@ local function verdict(found)
   return {'won', text}
 end
 
+-- A rule that fires once is its first job's from here on: another one that was let in before finds the mark.
+local rule = known and get(id, 'oneshot')[1]
+local mark = rule and redis.call('GET', key('oneshot:' .. rule))
+if mark then
+  local read, said = pcall(cjson.decode, mark)
+  local by = read and type(said) == 'table' and said.jobId
+  if type(by) == 'string' and by ~= id then
+    return verdict({kind = 'once', ledger = -1, window = '', amount = 0, cap = 0, charged = {}})
+  end
+end
+
 if type(ask.tokens) == 'table' then
   local spent = tonumber(redis.call('GET', key(ask.tokens.key)) or '0')
   if spent >= ask.tokens.cap then
@@ -78,4 +89,5 @@ for at, ledger in ipairs(ask.ledgers) do
   end
   for name, amount in pairs(own) do charged[name] = amount end
 end
+if known then spend_rule(id) end
 return verdict({kind = 'reserved', charged = charged})

@@ -166,7 +166,7 @@ def spent(store: JobStore, entry: dict[str, Any], job_id: str = "gh-1") -> str:
     assert store.submit(job, queue="pi-jobs").status == "submitted"
     acquired = store.acquire(job_id, 0, OWNER)
     assert isinstance(acquired, Acquired)
-    result = Result.begin(NOW, "p", "m").ending(Refused(reason=Reason.NOT_SERVED))
+    result = Result.begin(NOW, "p", "m").ending(Refused(reason=Reason.UNPROTECTED_BRANCH))
     store.finish(acquired.lease, RunRecord.of(job, result, WORKER))
     return identity(entry)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pidispatch.jobs.charges import Ask, Counter, Ledger, Reserved, TurnedAway
 from pidispatch.jobs.rows import Answer, Deferred, JobState, Submitted
 from pidispatch.jobs.triggered import Spent, TriggerPaused
 from pidispatch.values.change import Change
@@ -19,7 +20,7 @@ from tests.support.oneshots import fired_by, identity, rule
 RUNS = 3
 NAME = "nightly"
 CHANGE = Change(changed=True, commits=0, head=None, files=(), dirty_before=False)
-UNSERVED = Refused(reason=Reason.NOT_SERVED)
+REFUSED = Refused(reason=Reason.UNPROTECTED_BRANCH)
 
 
 class Breaking(World):
@@ -253,7 +254,7 @@ def closing(world: World, job_id: str = "gh-1", **more: Any) -> tuple[ForgeJob, 
     return one, world.store.submit(one, queue=QUEUE).status
 
 
-def test_nothing_is_spent_before_there_is_a_record(world: World) -> None:
+def test_nothing_is_spent_before_a_job_spends_or_has_a_record(world: World) -> None:
     closing(world)
     lease = world.take("gh-1").lease
     assert world.store.spent([RULE]) == {}
@@ -276,7 +277,7 @@ def test_every_record_spends_the_rule_and_the_first_job_keeps_it(world: World, h
         if how == "completed":
             world.store.finish(lease, record_of(one, Completed(), True))
         elif how == "refused":
-            world.store.finish(lease, record_of(one, UNSERVED))
+            world.store.finish(lease, record_of(one, REFUSED))
         else:
             failure = InfraFailed(reason=Reason.WORKER_LOST) if how == "failed for good" else BROKEN
             told = world.store.fail(lease, record_of(one, failure), never_started=False)
@@ -285,9 +286,40 @@ def test_every_record_spends_the_rule_and_the_first_job_keeps_it(world: World, h
     assert set(found) == {RULE}
     assert found[RULE].job_id == "gh-1"
     assert abs(found[RULE].at_ms - world.now_ms) < 5_000
-    world.store.finish(world.later(1).take("gh-2").lease, record_of(other, UNSERVED))
+    world.store.finish(world.later(1).take("gh-2").lease, record_of(other, REFUSED))
     assert world.store.spent([RULE]) == found
     assert world.client.pttl(f"{PREFIX}oneshot:{RULE}") == -1
+
+
+def test_of_two_jobs_that_were_let_in_the_first_to_spend_keeps_the_rule(world: World) -> None:
+    closing(world)
+    closing(world, "gh-2")
+    first, second = world.take("gh-1").lease, world.take("gh-2").lease
+    ask = Ask(ledgers=(Ledger(counters=(Counter(window="day", key="budget:d", ttl_ms=1000, cap=5),)),))
+    assert world.store.spend(second, ask) == Reserved(charged={"budget:d": 1})
+    assert world.store.spent([RULE])[RULE].job_id == "gh-2"
+    told = world.store.spend(first, ask)
+    assert told == TurnedAway(kind="once", ledger=-1, window="", amount=0, cap=0)
+    # Asked again, because the answer was lost: the same, of both, and nothing is counted.
+    assert world.store.spend(first, ask) == told
+    assert world.store.spend(second, ask) == Reserved(charged={"budget:d": 1})
+    assert world.client.get(f"{PREFIX}budget:d") == "1"
+    assert world.row("gh-1").spend_ms is None
+
+
+def test_the_next_attempt_of_the_job_that_claimed_the_rule_is_let_in(world: World) -> None:
+    one, _ = closing(world)
+    lease = world.take("gh-1").lease
+    world.store.spend(lease)
+    assert isinstance(world.store.fail(lease, record_of(one, BROKEN), never_started=False), Deferred)
+    assert world.store.spend(world.later(61).take("gh-1").lease) == Reserved()
+
+
+@pytest.mark.parametrize("mark", ["{", "7", '{"at": 1}', '{"jobId": 7}'])
+def test_a_mark_that_says_nothing_certain_lets_the_job_spend(world: World, mark: str) -> None:
+    closing(world)
+    world.client.set(f"{PREFIX}oneshot:{RULE}", mark)
+    assert world.store.spend(world.take("gh-1").lease) == Reserved()
 
 
 def test_a_job_lost_with_its_worker_spends_the_rule(world: World) -> None:
@@ -300,7 +332,7 @@ def test_a_job_lost_with_its_worker_spends_the_rule(world: World) -> None:
 def test_a_spent_rule_makes_no_more_jobs_until_it_is_armed_again(world: World) -> None:
     one, status = closing(world)
     assert status == "submitted"
-    world.store.finish(world.take("gh-1").lease, record_of(one, UNSERVED))
+    world.store.finish(world.take("gh-1").lease, record_of(one, REFUSED))
     assert closing(world)[1] == "duplicate"
     assert closing(world, "gh-2")[1] == "spent"
     assert world.store.row("gh-2") is None
@@ -311,18 +343,18 @@ def test_a_spent_rule_makes_no_more_jobs_until_it_is_armed_again(world: World) -
 
 def test_another_rule_is_another_ones_business(world: World) -> None:
     one, _ = closing(world)
-    world.store.finish(world.take("gh-1").lease, record_of(one, UNSERVED))
+    world.store.finish(world.take("gh-1").lease, record_of(one, REFUSED))
     other = fired_by(rule(41), job_id="gh-2")
     assert world.store.submit(other, queue=QUEUE).status == "submitted"
 
 
 def test_a_repetition_that_an_operator_asked_for_neither_asks_nor_spends(world: World) -> None:
     one, _ = closing(world)
-    world.store.finish(world.take("gh-1").lease, record_of(one, UNSERVED))
+    world.store.finish(world.take("gh-1").lease, record_of(one, REFUSED))
     again, status = closing(world, "retry-1", retry_of="gh-1")
     assert status == "submitted"
     world.store.rearm(oneshot=RULE)
-    world.store.finish(world.take("retry-1").lease, record_of(again, UNSERVED))
+    world.store.finish(world.take("retry-1").lease, record_of(again, REFUSED))
     assert world.store.spent([RULE]) == {}
 
 
@@ -331,12 +363,12 @@ def test_a_rule_that_is_armed_again_fires_at_once(world: World) -> None:
     first = fired_by(entry, job_id="gh-1")
     key = "acme/web#40:closed:deploy"
     world.store.submit(first, queue=QUEUE, dedup_key=key)
-    world.store.finish(world.take("gh-1").lease, record_of(first, UNSERVED))
+    world.store.finish(world.take("gh-1").lease, record_of(first, REFUSED))
     assert world.store.rearm(oneshot=str(first.oneshot)) == (True, False)
     again = fired_by(entry, job_id="gh-2")
     assert world.store.submit(again, queue=QUEUE, dedup_key=key).status == "submitted"
     # A key that another job took meanwhile is that one's.
-    world.store.finish(world.take("gh-2").lease, record_of(again, UNSERVED))
+    world.store.finish(world.take("gh-2").lease, record_of(again, REFUSED))
     world.client.set(f"{PREFIX}dedup:{key}", "gh-3")
     world.store.rearm(oneshot=str(first.oneshot))
     assert world.client.get(f"{PREFIX}dedup:{key}") == "gh-3"
@@ -344,7 +376,7 @@ def test_a_rule_that_is_armed_again_fires_at_once(world: World) -> None:
 
 def test_a_rule_without_a_key_is_armed_again_too(world: World) -> None:
     one, _ = closing(world)
-    world.store.finish(world.take("gh-1").lease, record_of(one, UNSERVED))
+    world.store.finish(world.take("gh-1").lease, record_of(one, REFUSED))
     assert world.store.rearm(oneshot=RULE) == (True, False)
 
 

@@ -19,7 +19,7 @@ from pidispatch.runs.attempt import Attempt
 from pidispatch.triggers.writer import Patience
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import ForgeJob
-from pidispatch.values.outcome import Completed, InfraFailed, Outcome
+from pidispatch.values.outcome import Completed, InfraFailed, Outcome, Refused
 from pidispatch.values.reason import Reason
 from pidispatch.values.record import RunRecord
 from pidispatch.worker.delivery import Delivery, End
@@ -48,9 +48,17 @@ class Post:
     def __init__(self, bench: Bench, folder: Path) -> None:
         self.bench = bench
         self.file = write(folder / "triggers.json", rule(41), ENTRY)
+        (folder / "overlay" / "extensions").mkdir(parents=True, exist_ok=True)
         self.settings = settings_of(
-            {"PI_TRIGGERS_FILE": str(self.file), "PI_LOGS_DIR": str(folder / "logs"), "PI_STATE_DIR": str(folder / "s")}
+            {
+                "PI_TRIGGERS_FILE": str(self.file),
+                "PI_LOGS_DIR": str(folder / "logs"),
+                "PI_STATE_DIR": str(folder / "s"),
+                # What ends an attempt for real, before it asks for an engine.
+                "PI_GLOBAL_PI_DIR": str(folder / "overlay"),
+            }
         )
+
         self.disarmer = Disarmer(bench.store, self.file, RESTLESS)
         bench.recorder = Recorder(bench.store, bench.records, self.disarmer)
         self.attempt_for_real()
@@ -72,15 +80,15 @@ class Post:
         )
 
     def attempt_that_ends(self, outcome: Outcome) -> None:
-        """Let the next attempts climb the ladder's first rungs and then run to this end, as a later version will."""
+        """Let the next attempts climb the ladder's first rungs and its last one, and then run to this end."""
         real: Any = self.bench.deliverer.attempt
 
         def act(job: ForgeJob, abort: Any) -> Any:
             mark = self.bench.cases.marked(job)
             if mark is not None and mark.job_id != job.id:
                 return real(job, lambda _: None, abort)
-            self.bench.cases.spend(job, NOW)
-            result = result_of(outcome)
+            _, refused = self.bench.cases.spend(job, NOW)
+            result = result_of(refused or outcome)
             self.bench.cases.finish(job, result)
             return result
 
@@ -134,7 +142,12 @@ def test_from_the_job_to_both_marks_and_the_refusal_of_the_next(post: Post, logs
     post.submit("gh-2")
     assert post.run().end is End.RETURNED
     first = post.record()
-    assert (first.outcome, first.reason, first.budget_reserved, first.charged) == ("policy", "not-served", False, {})
+    assert (first.outcome, first.reason, first.budget_reserved, first.charged) == (
+        "policy",
+        "config-refused",
+        False,
+        {},
+    )
     assert (first.trigger_type, first.trigger_index) == ("issue", 1)
     assert first.ended_at is not None
     assert post.mark == {"at": first.ended_at.isoformat().replace("+00:00", "Z"), "jobId": "gh-1"}
@@ -152,7 +165,10 @@ def test_from_the_job_to_both_marks_and_the_refusal_of_the_next(post: Post, logs
     ]
     assert [
         {name: one[name] for name in one if name not in ("event", "log_level")} for one in told(logs, "refused_")
-    ] == [{"jobId": "gh-1", "kind": "github"}, {"jobId": "gh-2", "triggerIndex": 1}]
+    ] == [
+        {"jobId": "gh-1", "kind": "github", "reason": "config-refused", "cause": "overlay-not-served"},
+        {"jobId": "gh-2", "triggerIndex": 1},
+    ]
     assert not list(post.bench.client.scan_iter("pi:budget:*"))
     assert post.bench.failures == 0
     assert job.target.title not in str(logs)
@@ -169,8 +185,30 @@ def test_the_second_attempt_of_the_job_that_spent_the_rule_runs(post: Post) -> N
     assert post.record("gh-2").reason == "once-already-spent"
     post.attempt_for_real()
     post.run()
-    # Past the mark, to what this version has to say.
-    assert (post.record().attempt, post.record().reason) == (2, "not-served")
+    # Past the mark, to the next thing that stands against it.
+    assert (post.record().attempt, post.record().reason) == (2, "config-refused")
+
+
+@pytest.mark.example("ch1 E6", "of two jobs of a one-shot that climb at the same time the first to spend runs")
+def test_a_job_that_finds_the_rule_claimed_at_its_last_rung_is_refused_and_counts_nothing(post: Post) -> None:
+    post.submit()
+    post.submit("gh-2")
+
+    def act(job: ForgeJob, abort: Any) -> Any:
+        # Both are past the rung that looks for a mark by now.
+        post.attempt_that_ends(Completed())
+        post.run("gh-2")
+        charged, refused = post.bench.cases.spend(job, NOW)
+        assert (charged, isinstance(refused, Refused)) == ({}, True)
+        result = result_of(refused or Completed())
+        post.bench.cases.finish(job, result)
+        return result
+
+    post.bench.attempt(act)
+    post.run()
+    assert (post.record().reason, post.record("gh-2").outcome) == ("once-already-spent", "completed")
+    assert (post.mark["jobId"], post.store_mark) == ("gh-2", "gh-2")
+    assert post.bench.row("gh-1").spend_ms is None
 
 
 def test_a_mark_in_the_store_alone_names_the_first_job_in_the_file_too_and_its_retry_runs(post: Post) -> None:
@@ -187,7 +225,7 @@ def test_a_mark_in_the_store_alone_names_the_first_job_in_the_file_too_and_its_r
     assert post.mark["jobId"] == "gh-1"
     post.attempt_for_real()
     post.run()
-    assert post.record().reason == "not-served"
+    assert post.record().reason == "config-refused"
 
 
 def test_a_read_only_file_is_told_once_and_the_stores_mark_holds(post: Post, logs: Logs) -> None:
@@ -198,7 +236,7 @@ def test_a_read_only_file_is_told_once_and_the_stores_mark_holds(post: Post, log
     for number in (1, 2, 3):
         post.run(f"gh-{number}")
     reasons = [post.record(f"gh-{number}").reason for number in (1, 2, 3)]
-    assert reasons == ["not-served", "once-already-spent", "once-already-spent"]
+    assert reasons == ["config-refused", "once-already-spent", "once-already-spent"]
     assert (post.store_mark, post.file.read_bytes()) == ("gh-1", before)
     assert [(one["event"], one["jobId"], one["reason"]) for one in told(logs)] == [
         ("trigger_disarm_failed", "gh-1", "triggers-read-only")
@@ -224,7 +262,7 @@ def test_a_file_without_the_entry_keeps_no_job_from_its_record(
     else:
         post.file.write_text(text)
     post.run()
-    assert post.record().reason == "not-served"
+    assert post.record().reason == "config-refused"
     assert post.bench.row("gh-1").recorded
     assert [(one["event"], one.get("reason"), one["triggerIndex"]) for one in told(logs)] == [(event, reason, 1)]
     assert not post.file.exists() if text is None else post.file.read_text() == text
@@ -236,7 +274,7 @@ def test_a_job_of_a_rule_that_fires_again_is_no_business_of_the_files(post: Post
     job = job.model_copy(update={"trigger": job.trigger.model_copy(update={"matched": again}), "oneshot": None})
     post.bench.store.submit(job, queue=QUEUE)
     post.run()
-    assert (post.record().reason, post.mark, post.store_mark, told(logs)) == ("not-served", None, None, [])
+    assert (post.record().reason, post.mark, post.store_mark, told(logs)) == ("config-refused", None, None, [])
 
 
 def test_a_server_that_lost_its_data_keeps_no_rule_from_its_mark(post: Post, logs: Logs) -> None:
@@ -259,7 +297,7 @@ def test_a_one_shot_without_a_name_in_the_store_is_marked_in_the_file(post: Post
 def test_a_repetition_that_an_operator_asked_for_does_not_spend_a_rule_that_is_armed_anew(post: Post) -> None:
     post.submit("retry-1", retry_of="gh-1")
     post.run("retry-1")
-    assert post.record("retry-1").reason == "not-served"
+    assert post.record("retry-1").reason == "config-refused"
     assert (post.mark, post.store_mark) == (None, None)
 
 
@@ -457,7 +495,7 @@ def test_a_worker_that_is_killed_between_record_and_mark_leaves_a_record_and_an_
     process = _python(_DOOMED, server.url, str(tmp_path), where)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert post.record().reason == "not-served"
+    assert post.record().reason == "config-refused"
     assert entries_of(post.file) == [rule(41), ENTRY]
     # The store knows, so that nothing fires in between.
     assert post.store_mark == "gh-1"

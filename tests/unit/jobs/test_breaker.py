@@ -13,7 +13,6 @@ CHANGE = Change(changed=True, commits=0, head=None, files=(), dirty_before=False
 NEUTRAL = {
     Reason.OPERATOR_CANCEL,
     Reason.ONCE_ALREADY_SPENT,
-    Reason.NOT_SERVED,
     Reason.DAILY_TOKEN_CAP,
     Reason.OVER_BUDGET,
     Reason.SOFT_HOLD,

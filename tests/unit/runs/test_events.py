@@ -33,7 +33,15 @@ def told(outcome: Outcome, attempt: int = 1, **update: object) -> list[dict[str,
 
 REFUSALS: list[tuple[Reason, dict[str, object]]] = [
     (Reason.ONCE_ALREADY_SPENT, {"event": "refused_once_already_spent", "triggerIndex": None}),
-    (Reason.NOT_SERVED, {"event": "refused_not_served", "kind": "local"}),
+    (
+        Reason.JOB_IMAGE_REPLICAS_UNSUPPORTED,
+        {"event": "refused_image_replicas_unsupported", "image": "pi-job:latest"},
+    ),
+    (
+        Reason.JOB_IMAGE_COMMANDS_UNSUPPORTED,
+        {"event": "refused_image_commands_unsupported", "image": "pi-job:latest"},
+    ),
+    (Reason.SKILLS_DIR_MISSING, {"event": "refused_skills_dir_missing", "kind": "local"}),
     (Reason.JOB_USER_UNMAPPABLE, {"event": "refused_job_user_unmappable", "cause": "c"}),
     (Reason.JOB_IMAGE_MISSING, {"event": "refused_image_missing", "image": "pi-job:latest"}),
     (
@@ -67,6 +75,14 @@ def test_a_spent_rule_is_told_by_its_place() -> None:
     assert [(one["event"], one["jobId"], one["triggerIndex"]) for one in events] == [
         ("refused_once_already_spent", "gh-1", 3)
     ]
+
+
+def test_an_unprotected_branch_is_told_by_its_repository() -> None:
+    job = fired_by(rule())
+    with capture_logs() as events:
+        refused = Refused(reason=Reason.UNPROTECTED_BRANCH)
+        tell_exit(job, Effective.of(job, Settings()), "gate", Result.begin(NOW, "p", "m").ending(refused))
+    assert [(one["event"], one["jobId"], one["repo"]) for one in events] == [("refused_unprotected", "gh-1", job.repo)]
 
 
 def test_a_container_is_one_event_beside_the_jobs_own() -> None:

@@ -1,6 +1,5 @@
-"""The rungs for jobs of forges: a rule that is spent, by either mark, and what this version does not run."""
+"""The rung of rules that fire once: one that is spent, by either mark."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from pidispatch.triggers.disarm import Mark
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import ForgeJob
 from pidispatch.values.outcome import Refused
-from pidispatch.values.progress import CheckPassed
 from pidispatch.values.reason import Reason
 from tests.support.oneshots import MARK, fired_by, marked, rule, write
 from tests.unit.runs.place import Place
@@ -34,8 +32,8 @@ def refused(place: Place) -> Refused | None:
     return found if isinstance(found, Refused) else None
 
 
-def test_the_order_is_mark_then_kind_right_after_the_record() -> None:
-    assert [step.name for step in LADDER[:4]] == ["records", "oneshot", "served", "folder"]
+def test_the_mark_is_asked_for_right_after_the_record() -> None:
+    assert [step.name for step in LADDER[:3]] == ["records", "oneshot", "folder"]
 
 
 @pytest.mark.example("ch2 EX-29", "a rule that fires once: the own mark is excused, that of another job refuses")
@@ -142,32 +140,22 @@ def test_a_rule_that_fires_again_is_never_looked_up(tmp_path: Path) -> None:
     assert STEPS["oneshot"].take(place.site) is None
 
 
-def test_a_job_on_a_folder_is_asked_by_neither(tmp_path: Path) -> None:
+def test_a_job_on_a_folder_is_not_asked(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.site.marked = _not_asked
-    assert (STEPS["oneshot"].take(place.site), STEPS["served"].take(place.site)) == (None, None)
+    assert STEPS["oneshot"].take(place.site) is None
     assert place.site.local.folder == tmp_path
 
 
-def test_a_job_of_a_forge_ends_at_the_third_rung_and_the_engine_is_not_asked(tmp_path: Path) -> None:
-    place = place_of(tmp_path, fired_by(rule()))
-    place.site.records.prepare()
-
-    def asked() -> object:
-        raise AssertionError("the engine was asked")
-
-    place.site.connect = asked  # type: ignore[assignment]
-    found = climb(place.site, LADDER)
-    assert isinstance(found, Refused)
-    assert (found.reason, found.detail) == (Reason.NOT_SERVED, "this version runs no jobs of github as yet")
-    assert place.told == [CheckPassed(name="records"), CheckPassed(name="oneshot")]
-    place.site.records.forgo("gh-1")
-
-
-def test_a_spent_rule_is_told_before_what_is_not_served(tmp_path: Path) -> None:
+def test_a_spent_rule_is_told_before_the_engine_is_asked(tmp_path: Path) -> None:
     write(tmp_path / "triggers.json", marked(rule()))
     place = place_of(tmp_path, fired_by(rule()))
-    found = climb(place.site, tuple(replace(step) for step in LADDER[1:]))
+    found = climb(place.site, LADDER[1:])
     assert isinstance(found, Refused)
     assert found.reason is Reason.ONCE_ALREADY_SPENT
     assert MARK["jobId"] in (found.detail or "")
+
+
+def test_a_job_of_a_forge_has_no_folder_to_look_at_before_its_clone(tmp_path: Path) -> None:
+    place = place_of(tmp_path, fired_by(rule()))
+    assert STEPS["folder"].take(place.site) is None

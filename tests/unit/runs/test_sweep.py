@@ -22,6 +22,7 @@ from pidispatch.workspace.guard import take_notes
 from pidispatch.workspace.jobdir import JobDir, make_job_dir, release_job_dir
 from pidispatch.workspace.locks import hold_folder
 from tests.support.clock import FakeClock
+from tests.support.oneshots import fired_by, rule
 from tests.support.repository import make_repository
 from tests.unit.runs.history import record
 from tests.unit.runs.indexed import Indexed
@@ -242,6 +243,29 @@ def test_what_is_known_is_handed_over_before_the_directory_goes(
     record = found.record("host-1")
     assert (record.job_id, record.attempt, record.host) == ("local-9", 2, "host-1")
     assert record.budget_reserved is (started is not False)
+
+
+def test_a_job_in_a_clone_is_settled_without_its_folder_and_nothing_is_put_back(tmp_path: Path) -> None:
+    host, handed = GoneHost(tmp_path), list[Found]()
+    job_dir = make_job_dir(host.settings.jobs_dir, (os.getuid(), os.getgid()), outbox=False)
+    workspace = make_repository(job_dir.workspace).path
+    job = fired_by(rule(), instructions="private", skills_dir="/srv/skills")
+    note = note_of(workspace).model_copy(update={"job": job.bare(), "marks": True})
+    write_note(job_dir.note, note)
+    mark_making(job_dir.making)
+    assert "private" not in job_dir.note.read_text()
+    assert read_note(job_dir.note) == note
+    release_job_dir(job_dir)
+    # Whoever holds what the note calls its folder is no reason to wait: nobody works there.
+    lock = hold_folder(host.settings.state_dir, workspace)
+    try:
+        [settled] = host.sweep(handed.append).settled
+    finally:
+        lock.release()
+    assert (settled.job_id, settled.target, settled.restored, settled.replaced) == ("gh-1", "acme/web#40", (), False)
+    assert not job_dir.path.exists()
+    [found] = handed
+    assert found.record("host-1").target == "acme/web#40"
 
 
 def test_the_plain_keeper_keeps_the_better_record(host: Host) -> None:
