@@ -176,7 +176,8 @@ class Deliverer:
             return self._again(case.acquired, ended.told, record)
         if record is None:
             return Delivery(job_id, End.IGNORED)
-        return Delivery(job_id, End.FAILED if record.outcome == "failed" else End.RETURNED, record, case.acquired.job)
+        end = End.FAILED if record.outcome == "failed" else End.RETURNED
+        return Delivery(job_id, end, record, case.acquired.job, ended.outcome)
 
     def _deferred(self, acquired: Acquired, defer: Defer, case: Case | None = None) -> Delivery:
         try:

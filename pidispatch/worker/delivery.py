@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pidispatch.values.job import Job
+from pidispatch.values.outcome import Outcome
 from pidispatch.values.record import RunRecord
 
 
@@ -39,6 +40,8 @@ class Delivery:
     record: RunRecord | None = None
     #: The job that it is about, where this worker read it.
     job: Job | None = field(default=None, repr=False)
+    #: How its attempt ended, in more words than the record has; `None` where none ended here, or another follows.
+    outcome: Outcome | None = field(default=None, repr=False)
     #: Of the next ticket.
     gen: int = 0
     delay_ms: int = 0

@@ -21,7 +21,7 @@ from pidispatch.values.clock import Clock
 from pidispatch.values.errors import InfraError
 from pidispatch.values.job import Job
 from pidispatch.values.limits import Limits
-from pidispatch.values.outcome import Aborted, InfraFailed
+from pidispatch.values.outcome import Aborted, InfraFailed, Outcome
 from pidispatch.values.reason import AbortReason, Reason
 from pidispatch.values.record import EarlierAttempt, Result, RunRecord
 from pidispatch.worker.told import telling
@@ -35,6 +35,8 @@ class Ended:
 
     record: RunRecord
     told: Told
+    #: In more words than the record has; `None` of an end that is told again.
+    outcome: Outcome | None = None
 
     @property
     def counts(self) -> bool:
@@ -78,7 +80,7 @@ class Ending:
             log().warning("end_ignored", jobId=job.id, attempt=lease.attempt)
             if result.spent is not False:
                 self._keep_forgotten(record)
-        return Ended(record, told)
+        return Ended(record, told, result.outcome)
 
     def _keep_forgotten(self, record: RunRecord) -> None:
         """Keep the record of a paid run whose row waits to be run: the server lost its data, and was told anew.

@@ -21,7 +21,7 @@ def connect(app: Celery) -> None:
         station = station_of(app)
         # A deferral has no record; a stale copy was told of no end.
         if delivery is not None and delivery.record is not None and station is not None:
-            station.record.ended(delivery.record, delivery.job)
+            station.record.ended(delivery.record, delivery.job, delivery.outcome)
 
     @task_success.connect(weak=False)
     def on_success(sender: Any = None, **_: Any) -> None:

@@ -35,9 +35,11 @@ from pidispatch.values.limits import Limits
 from pidispatch.values.reason import AbortReason
 from pidispatch.worker.belonging import join_deployment
 from pidispatch.worker.cases import Cases
+from pidispatch.worker.commenter import Commenter
 from pidispatch.worker.deliver import Deliverer, unseen
 from pidispatch.worker.disarmer import Disarmer
 from pidispatch.worker.ending import Ending
+from pidispatch.worker.forges import Accounts
 from pidispatch.worker.hook import Recorder
 from pidispatch.worker.leases import Leases
 from pidispatch.worker.liveness import Liveness
@@ -108,7 +110,9 @@ class Station:
         self._index = RecordIndex(settings.state_dir, settings.logs_dir)
         self._open.callback(self._index.close)
         self._records = RecordStore(settings.logs_dir, self._index)
-        self.record = Recorder(self.store, self._records, Disarmer(self.store, triggers_path(settings)))
+        self.accounts = Accounts(settings, os.environ)
+        self.commenter = Commenter(self.store, self.accounts, limits, clock, settings.worker_name)
+        self.record = Recorder(self.store, self._records, Disarmer(self.store, triggers_path(settings)), self.commenter)
         self.sweeper = Sweeper(self.store, self.publish, self.record)
         say = self._output.say if self._output is not None else unheard
         settling = Settling(
@@ -146,6 +150,7 @@ class Station:
             spend=cases.spend,
             book=cases.book,
             output=self._output,
+            accounts=self.accounts,
             records=self._records,
         )
         self.pauses = Pauses(self.store.paused, self._app.amqp.queues)
@@ -155,6 +160,8 @@ class Station:
     def _threads(self, clock: Clock) -> list[Ticker]:
         """What is done again and again while the worker lives."""
         settings, limits = self._settings, self._limits
+        comments = Ticker("comments", limits.sweep_every_s, self._ensuring(self.commenter.post))
+        self.commenter.nudge = comments.nudge
         tickers = [
             Ticker("renew", limits.renew_every_s, self.leases.renew, limits.store_retry_s),
             Ticker("watch", limits.cancel_poll_s, self._ensuring(self.leases.watch)),
@@ -163,6 +170,7 @@ class Station:
             Ticker("tick", limits.tick_every_s, lambda: self.liveness.beat(len(self.leases.all()))),
             Ticker("pauses", limits.pause_poll_s, self.pauses.look),
             Ticker("beat", limits.worker_seen_s / 3, self.beat),
+            comments,
         ]
         if (schedules := self.files.schedules) is not None:
             zone = schedule_zone(settings.tz)
@@ -228,6 +236,7 @@ class Station:
             deployment=self.deployment,
             logsDir=str(settings.logs_dir),
         )
+        self.accounts.tell_unavailable()
         if not records_suffice(settings):
             log().warning("retention_short", days=settings.log_retention_days, needed=RECORDS_DAYS)
         self.liveness.heard()

@@ -18,21 +18,27 @@ class Ticker:
         self._again_s = every_s if again_s is None else again_s
         self._act = act
         self._stopping = threading.Event()
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"pi-{name}", daemon=True)
 
     def start(self) -> None:
         """Begin; the first call comes after one interval."""
         self._thread.start()
 
+    def nudge(self) -> None:
+        """Have the next call come at once."""
+        self._woken.set()
+
     def stop(self, timeout_s: float = 5.0) -> None:
         """End it; a call that is under way is waited for, within bounds."""
         self._stopping.set()
+        self._woken.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
 
     def _run(self) -> None:
         pause = self._every_s
-        while not self._stopping.wait(pause):
+        while not self._stops_within(pause):
             pause = self._again_s
             try:
                 self._act()
@@ -44,3 +50,9 @@ class Ticker:
                 raised = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{Path(raised.filename).name}:{raised.lineno}"
                 log().error("tick_broke", thread=self._name, cause=type(error).__name__, at=place)
+
+    def _stops_within(self, pause_s: float) -> bool:
+        """Wait, until it is woken at most; whether this is the end."""
+        self._woken.wait(pause_s)
+        self._woken.clear()
+        return self._stopping.is_set()

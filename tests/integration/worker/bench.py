@@ -166,7 +166,7 @@ class Bench:
         """Deliver the ticket of a job as it stands, and do what Celery's signals do at its end."""
         delivery = self.deliverer(job_id, self.row(job_id).gen if gen is None else gen)
         if delivery.record is not None:
-            self.recorder.ended(delivery.record, delivery.job)
+            self.recorder.ended(delivery.record, delivery.job, delivery.outcome)
         delivery.release()
         return delivery
 

@@ -270,7 +270,7 @@ def test_its_threads_are_those_that_keep_its_promises(place: Place, monkeypatch:
 
     monkeypatch.setattr(module, "Ticker", Noted)
     place.opened()
-    assert began == ["renew", "watch", "sweep", "tick", "pauses", "beat", "retention"]
+    assert began == ["renew", "watch", "sweep", "tick", "pauses", "beat", "comments", "retention"]
 
 
 def test_a_worker_whose_own_queue_is_paused_expects_to_hear_nothing(place: Place, logs: Logs) -> None:

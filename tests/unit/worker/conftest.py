@@ -34,7 +34,7 @@ class FakeStation:
         """Everything that it is asked for by name."""
         self.liveness = SimpleNamespace(heard=self._heard)
         self.leases = self.held
-        self.record = SimpleNamespace(ended=lambda record, _: self.recorded.append(record))
+        self.record = SimpleNamespace(ended=lambda record, *_: self.recorded.append(record))
         self.orders = SimpleNamespace(cancel_waiting=self.cancelled.append, end_running=self.ended.append)
 
     def deliver(self, job_id: str, gen: int) -> Delivery:

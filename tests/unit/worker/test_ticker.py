@@ -69,6 +69,27 @@ def test_the_first_call_comes_after_one_interval() -> None:
     assert acts.calls == 0
 
 
+def test_a_nudge_brings_the_next_call_at_once_and_no_nudge_is_lost() -> None:
+    began, go_on, acts = Event(), Event(), Acts(None, None, None)
+
+    def act() -> None:
+        acts()
+        began.set()
+        go_on.wait(WAIT_S)
+
+    ticker = Ticker("comments", 3600, act)
+    ticker.start()
+    ticker.nudge()
+    assert began.wait(WAIT_S)
+    # One more comes while it acts, and is heard when that is done.
+    began.clear()
+    ticker.nudge()
+    go_on.set()
+    assert began.wait(WAIT_S)
+    ticker.stop()
+    assert acts.calls == 2
+
+
 def test_one_that_hangs_is_not_waited_for_for_ever() -> None:
     hanging, end = Event(), Event()
 
