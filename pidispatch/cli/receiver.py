@@ -1,4 +1,4 @@
-"""`pi-dispatch receiver`, and the program `pi-dispatch-receiver`: hears the webhooks of forges until told to stop."""
+"""`pi-dispatch receiver`, and the program `pi-dispatch-receiver`: hears forges, or looks there, until told to stop."""
 
 import sys
 from typing import NoReturn
@@ -20,7 +20,7 @@ from pidispatch.cli.streams import guard_streams
 def receiver(context: click.Context) -> int:
     """Hear the webhooks of forges and hand in the jobs that the triggers file has for them.
 
-    Without a word it is `serve`. What it needs: docs/how-to/receiver.md.
+    Without a word it is `serve`. What it needs: docs/how-to/receiver.md. Where no webhook can reach it: `poll`.
     """
     return 0 if context.invoked_subcommand is not None else _serve()
 
@@ -32,6 +32,18 @@ def serve() -> int:
     Exit code: 0 after a clean stop, 1 the surroundings failed, 2 refused.
     """
     return _serve()
+
+
+@receiver.command("poll")
+def poll() -> int:
+    """Look for what is new on GitHub again and again, where no webhook can reach this machine, until told to stop.
+
+    Of each repository it begins with what comes from now on. What it needs: docs/how-to/poll.md. Exit code: as of
+    serve.
+    """
+    from pidispatch.receiver.poll_boot import run_poller
+
+    return run_poller()
 
 
 def _serve() -> int:

@@ -29,6 +29,7 @@ from pidispatch.config.kinds import (
     WeekHours,
 )
 from pidispatch.config.money_settings import MoneySettings
+from pidispatch.config.poll_settings import PollSettings
 from pidispatch.config.queue_settings import QueueSettings
 from pidispatch.config.receiver_settings import ReceiverSettings
 from pidispatch.config.text import printable
@@ -57,7 +58,13 @@ def _default_agent_dir() -> Path:
 
 _CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 #: Variables for which an empty value is refused instead of read as unset.
-EMPTY_IS_A_VALUE: Final = ("PI_JOBS_DIR", "PI_GLOBAL_PI_DIR", "PI_PAUSE_WINDOWS_FILE", "GITHUB_AUTH_SOURCE")
+EMPTY_IS_A_VALUE: Final = (
+    "PI_JOBS_DIR",
+    "PI_GLOBAL_PI_DIR",
+    "PI_PAUSE_WINDOWS_FILE",
+    "GITHUB_AUTH_SOURCE",
+    "POLL_REPOS",
+)
 
 
 #: Variables whose value is never repeated: secrets, and those in whose place people put one.
@@ -73,7 +80,7 @@ _SECRET = frozenset(
 )
 
 
-class Settings(FileSettings, MoneySettings, QueueSettings, ReceiverSettings, GitHubSettings):
+class Settings(FileSettings, MoneySettings, QueueSettings, ReceiverSettings, GitHubSettings, PollSettings):
     """The settings of one process, read once from its environment."""
 
     model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True, env_prefix="")

@@ -94,6 +94,38 @@ SOURCE: Final = Key(
     "since when receivers hear a forge, and whether the one that spoke last has a broken triggers file",
     "after 14 days",
 )
+COMMENT: Final = Key(
+    "comment:<id>",
+    "hash",
+    "what is to be said of the end of a job on its issue or pull request; once it is said, that it was",
+    "31 days after the end",
+)
+COMMENT_LOCK: Final = Key("comment:lock:<id>", "string", "name of the worker that posts a comment", "after a minute")
+COMMENTS: Final = Key("comments:due", "sorted set", "jobs of which something is to be said, by when", "never")
+POLL_CURSOR: Final = Key(
+    "poll:<repo>:cursor:<what>",
+    "string",
+    "up to where the poller has dealt with a repository's events, comments, prs (pull requests) or reviews, as JSON",
+    "35 days after the last good poll",
+)
+POLL_PULLS: Final = Key(
+    "poll:<repo>:prs",
+    "hash",
+    "the commit at the head of each pull request that the poller knows, by number; `closed` once it is not open",
+    "35 days after the last good poll",
+)
+POLL_ETAG: Final = Key(
+    "poll:<repo>:etag:<what>",
+    "string",
+    "what a list of a repository's, events, comments or pulls, is asked for with to hear whether it is new",
+    "35 days after the last good poll",
+)
+POLL_REVIEW_ETAGS: Final = Key(
+    "poll:<repo>:etag:reviews",
+    "hash",
+    "the same for the reviews of each pull request, by number",
+    "35 days after the last good poll",
+)
 WORKER: Final = Key("worker:<name>", "hash", "how a worker describes itself", "90 seconds after it last did")
 WORKERS: Final = Key("workers", "set", "names of the workers that did not say that they end", "never")
 SWEPT: Final = Key(
@@ -130,6 +162,13 @@ KEYS: Final[tuple[Key, ...]] = (
     ONESHOT,
     DELIVERIES,
     SOURCE,
+    COMMENT,
+    COMMENT_LOCK,
+    COMMENTS,
+    POLL_CURSOR,
+    POLL_PULLS,
+    POLL_ETAG,
+    POLL_REVIEW_ETAGS,
     WORKER,
     WORKERS,
     SWEPT,

@@ -13,6 +13,7 @@ from pidispatch.jobs import lost
 from pidispatch.jobs.breaker import said_of_trigger
 from pidispatch.jobs.cancelling import Cancelling
 from pidispatch.jobs.charges import NOTHING, Ask, Reserved, TurnedAway, verdict
+from pidispatch.jobs.comments import Comments
 from pidispatch.jobs.delivered import Delivery
 from pidispatch.jobs.deliveries import Deliveries
 from pidispatch.jobs.endings import Telling
@@ -20,6 +21,7 @@ from pidispatch.jobs.ids import sibling_id
 from pidispatch.jobs.keys import JOB, TAKEN
 from pidispatch.jobs.overview import Overviews
 from pidispatch.jobs.pausing import Pausing
+from pidispatch.jobs.polled import Polled
 from pidispatch.jobs.repair import Repair
 from pidispatch.jobs.rows import (
     Acquired,
@@ -47,7 +49,7 @@ from pidispatch.values.record import RunRecord
 __all__ = ["JobStore", "RowUnreadable"]
 
 
-class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, Triggered, Deliveries):
+class JobStore(Setup, Seen, Cancelling, Pausing, Overviews, Repair, Schedules, Triggered, Deliveries, Comments, Polled):
     """The jobs of one deployment."""
 
     def submit(

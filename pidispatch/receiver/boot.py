@@ -56,15 +56,23 @@ _AGAIN_S: Final = 60.0
 _LEAVE_S: Final = 5.0
 
 
-def run_receiver(limits: Limits | None = None, modules: Mapping[JobKind, ForgeModule] = MODULES) -> int:
-    """Hear webhooks until told to stop; the exit code: 0 after SIGTERM or SIGINT, 2 refused, 1 all else."""
+Modules = Mapping[JobKind, ForgeModule]
+
+
+def run_receiver(limits: Limits | None = None, modules: Modules = MODULES) -> int:
+    """Hear webhooks until told to stop; the exit code: as of `run_program`."""
+    return run_program(lambda settings: _run(settings, limits or Limits(), modules))
+
+
+def run_program(run: Callable[[Settings], None]) -> int:
+    """Do what a program is for, until told to stop; the exit code: 0 after SIGTERM or SIGINT, 2 refused, 1 all else."""
     configure_log(events=True, output=True)
     # Libraries word faults for programmers and quote what was sent, so nothing of theirs is printed.
     logging.getLogger().addHandler(logging.NullHandler())
     # Until it listens there is nothing to finish, so being told to stop ends the start where it is.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _run(load_settings(), limits or Limits(), modules)
+        run(load_settings())
     except KeyboardInterrupt:
         log().info("receiver_stopping", signal="start")
     except DispatchError as error:
@@ -84,7 +92,7 @@ def _tell_failed(reason: str, cause: str | None) -> None:
     log().error("receiver_start_failed", reason=reason, cause=cause)
 
 
-def _run(settings: Settings, limits: Limits, modules: Mapping[JobKind, ForgeModule]) -> None:
+def _run(settings: Settings, limits: Limits, modules: Modules) -> None:
     clock = SystemClock()
     with ExitStack() as opened:
         watched = watched_rules(settings, limits)
@@ -96,8 +104,8 @@ def _run(settings: Settings, limits: Limits, modules: Mapping[JobKind, ForgeModu
         warn_unless_durable(server.facts)
         store = JobStore(server.client, settings.key_prefix, limits)
         deployment = join_deployment(store, settings.state_dir)
-        desk = _desk(opened, settings, limits, server, store)
-        _hear(opened, store, [one.module.row.kind for one in served], watched)
+        desk = desk_at(opened, settings, limits, server, store)
+        hear(opened, store, [one.module.row.kind for one in served], watched)
         watched.on_change.append(unheard)
         opened.callback(watched.stop)
         listeners = _listeners(opened, settings, served, watched, desk, clock, server)
@@ -109,7 +117,7 @@ def served_forges(
     settings: Settings,
     environ: Mapping[str, str],
     rules: Rules,
-    modules: Mapping[JobKind, ForgeModule],
+    modules: Modules,
     clock: Clock,
     sleep: Callable[[float], object],
 ) -> list[Served]:
@@ -131,7 +139,8 @@ def served_forges(
     ]
 
 
-def _desk(opened: ExitStack, settings: Settings, limits: Limits, server: Server, store: JobStore) -> Desk:
+def desk_at(opened: ExitStack, settings: Settings, limits: Limits, server: Server, store: JobStore) -> Desk:
+    """Where jobs are handed in, as long as `opened` is."""
     app = producer(settings, server.address, limits)
     events = SentEvents(app)
     opened.callback(events.close)
@@ -141,7 +150,7 @@ def _desk(opened: ExitStack, settings: Settings, limits: Limits, server: Server,
     return desk
 
 
-def _hear(opened: ExitStack, store: JobStore, kinds: list[JobKind], watched: WatchedFile[Rules]) -> None:
+def hear(opened: ExitStack, store: JobStore, kinds: list[JobKind], watched: WatchedFile[Rules]) -> None:
     """Say that these forges are heard here, now, after each edit, and as long as this program lives.
 
     Raises `InfraError`.

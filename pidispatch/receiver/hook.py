@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pidispatch.config.log import log
-from pidispatch.forges.protocol import Account, Answer, ForgeModule, Unverified, Wire
-from pidispatch.receiver.asking import delivery_of, jobs_of
+from pidispatch.forges.protocol import Account, ForgeModule, Unverified, Wire
 from pidispatch.receiver.body import Bodies, Receive, Unread, parsed
-from pidispatch.receiver.desk import Desk, Handed
-from pidispatch.receiver.lanes import Busy, Lane, asked_of
+from pidispatch.receiver.deciding import ENQUEUE_FAILED, Deciding, Outcome
+from pidispatch.receiver.desk import Desk
+from pidispatch.receiver.lanes import Lane
 from pidispatch.receiver.measures import Counted
 from pidispatch.receiver.replies import DROPPED, QUEUED, Reply, coalesced, refusal
 from pidispatch.receiver.sparing import Sparing
-from pidispatch.triggers.matching import Ask, Fired, decide
 from pidispatch.triggers.rules import Rules
 from pidispatch.values.clock import Clock
-from pidispatch.values.event import Authority, Drop, Event, Identity
+from pidispatch.values.event import Event, Identity
 from pidispatch.values.forge import JobKind
 
 #: Seconds from the head of a request in which all that others are asked for must be answered. GitHub waits for ten.
@@ -69,9 +68,7 @@ class Hook:
     ) -> None:
         self._served = served
         self._kind = served.module.row.kind
-        self._rules = rules
-        self._desk = desk
-        self._lookups = lookups
+        self._decide = Deciding(served.module, served.account, served.me, rules, desk, lookups, clock)
         self._bodies = bodies
         self._clock = clock
         self._counted = counted
@@ -133,75 +130,17 @@ class Hook:
             return self._unverified(event, headers)
         if not _DELIVERY.fullmatch(event.delivery):
             return self._unverified(_NO_DELIVERY, headers)
-        return await self._decided(event, until)
+        return self._told(event, await self._decide(event, until))
 
-    async def _decided(self, event: Event, until: float) -> Told:
-        """What becomes of an authentic event. The rules are those of this moment, whatever is edited meanwhile."""
-        rules, spent = self._rules(), set[int]()
-        authority: Authority | None = None
-        while True:
-            found = decide(event, rules, self._served.me, authority, spent=spent)
-            if isinstance(found, Drop):
-                return self._dropped(event, found)
-            if isinstance(found, Ask):
-                answer = await self._asked(event, until)
-                if answer.authority is Authority.UNKNOWN:
-                    return self._undecided(event, answer)
-                authority = answer.authority
-                continue
-            handed = await self._desk.hand_in(jobs_of(event, found), self._left(until))
-            if handed.status != "spent":
-                return self._handed(event, found, handed)
-            # Another rule may take what this one, which fires once, does no more.
-            spent.add(found.rule.index)
-
-    async def _asked(self, event: Event, until: float) -> Answer:
-        try:
-            return await asked_of(self._lookups, lambda: self._served.account.authority(event), self._left(until))
-        except Busy:
-            return Answer(Authority.UNKNOWN, "busy")
-        except TimeoutError:
-            return Answer(Authority.UNKNOWN, "timed-out")
-
-    def _left(self, until: float) -> float:
-        return max(0.0, until - self._clock.monotonic())
-
-    def _undecided(self, event: Event, answer: Answer) -> Told:
-        word = self._served.module.lookup_failed
-        log().warning("lookup_failed", forge=self._kind, delivery=event.delivery, reason=answer.reason)
-        self._desk.note(self._kind, delivery_of(event, reason=word), "retry")
-        return Told(self._lookup_failed, "retry", word, event)
-
-    def _dropped(self, event: Event, drop: Drop) -> Told:
-        log().info("dropped", delivery=event.delivery, reason=drop.value)
-        self._desk.note(self._kind, delivery_of(event, reason=drop.value), "dropped")
-        return Told(DROPPED, "dropped", drop.value, event)
-
-    def _handed(self, event: Event, fired: Fired, handed: Handed) -> Told:
-        if handed.status == "failed":
-            log().error("enqueue_failed", delivery=event.delivery, cause=handed.cause)
-            self._desk.note(self._kind, delivery_of(event, trigger=fired.rule.index, reason=_FAILED), "retry")
-            return Told(_ENQUEUE_FAILED, "retry", _FAILED, event)
-        if handed.status == "trigger-paused":
-            # The store's own log tells of it already.
-            log().info("dropped", delivery=event.delivery, reason=Drop.TRIGGER_PAUSED.value)
-            return Told(DROPPED, "dropped", Drop.TRIGGER_PAUSED.value, event)
-        if handed.status == "coalesced":
-            log().info("coalesced", delivery=event.delivery, repo=event.repo, jobId=handed.job_id)
-            return Told(coalesced(handed.job_id), "coalesced", event=event)
-        if handed.status == "duplicate":
-            log().info("redelivered", delivery=event.delivery, repo=event.repo, jobId=handed.job_id)
-            return Told(QUEUED, "duplicate", event=event)
-        run, target = fired.rule.run, event.target
-        log().info(
-            "enqueued",
-            delivery=event.delivery,
-            repo=event.repo,
-            target=target.number if target is not None else None,
-            flow=fired.flow if run.command is None else None,
-            replicas=handed.new,
-        )
-        return Told(QUEUED, "queued", event=event)
+    def _told(self, event: Event, found: Outcome) -> Told:
+        """How the forge is answered."""
+        if found.verdict == "retry":
+            reply = _ENQUEUE_FAILED if found.reason == ENQUEUE_FAILED else self._lookup_failed
+        elif found.verdict == "dropped":
+            reply = DROPPED
+        else:
+            reply = coalesced(found.job_id) if found.verdict == "coalesced" else QUEUED
+        return Told(reply, found.verdict, found.reason, event)
 
     def _unverified(self, wrong: Unverified, headers: Mapping[str, str], *, close: bool = False) -> Told:
         """Tell it, and log it now and then: anybody can send such requests, and a wrong secret must be found."""
@@ -222,8 +161,7 @@ class Hook:
 
 
 _BROKEN: Final = refusal(500, "internal error", close=True)
-_FAILED: Final = "enqueue-failed"
-_ENQUEUE_FAILED: Final = refusal(503, _FAILED)
+_ENQUEUE_FAILED: Final = refusal(503, ENQUEUE_FAILED)
 _NO_JSON: Final = Unverified(400, "invalid-json")
 _NO_DELIVERY: Final = Unverified(400, "invalid delivery id")
 

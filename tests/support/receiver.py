@@ -1,6 +1,7 @@
 """Receivers of a test's own: one inside of the test's process, and real programs; with what forges send them."""
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -14,14 +15,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import redis
 from celery import Celery
 
 from pidispatch.config.clock import SystemClock
 from pidispatch.config.settings import Settings
-from pidispatch.forges.protocol import Answer, ForgeModule, Project, Unverified
+from pidispatch.forges.polling import Polling
+from pidispatch.forges.protocol import Account, Answer, ForgeModule, Project, Unverified
 from pidispatch.forges.registry import MODULES
 from pidispatch.jobs.deliveries import Delivered
 from pidispatch.jobs.producer import producer, publish_all
@@ -90,9 +92,13 @@ class OtherForge:
         """It verifies itself."""
         return self
 
-    def account(self, settings: Settings, environ: Mapping[str, str], programs: Any) -> "OtherForge":
-        """It is its own account."""
-        return self
+    def account(self, settings: Settings, environ: Mapping[str, str], programs: Any) -> Account:
+        """It is its own account, as far as a receiver needs one."""
+        return cast(Account, self)
+
+    def polling(self, settings: Settings, environ: Mapping[str, str], programs: Any) -> Polling:
+        """It is never polled."""
+        raise AssertionError
 
     def missing(self, headers: Mapping[str, str]) -> Unverified | None:
         """Nothing ever is."""
@@ -214,6 +220,7 @@ class Inbox:
     #: Publish as the program does, and not only into `published`.
     celery: bool = False
     measures: Measures = field(default_factory=Measures)
+    environ: dict[str, str] = field(init=False)
     app: Any = field(init=False)
     desk: Desk = field(init=False)
 
@@ -228,6 +235,7 @@ class Inbox:
             "GITHUB_API_URL": self.github.url,
             **self.variables,
         }
+        self.environ = environ
         self.settings: Settings = settings_of(environ)
         self.client: redis.Redis = self._open.enter_context(self.server.client())
         self.rules = self._parsed()
@@ -460,6 +468,9 @@ class Between:
     def close(self) -> None:
         """End it."""
         for one in self._open:
+            # A thread that still waits in it would take what comes for whoever gets its number next.
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
             one.close()
 
     def _accept(self) -> None:

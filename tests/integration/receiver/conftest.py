@@ -10,12 +10,15 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
+from tests.fakes.github.edge import Edge
 from tests.fakes.github.server import GitHubServer
+from tests.support.poll import PollBox
 from tests.support.receiver import Inbox, ReceiverProgram
 from tests.support.server import OwnServer
 
 Make = Callable[..., Inbox]
 Run = Callable[..., ReceiverProgram]
+Poll = Callable[..., PollBox]
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +78,24 @@ def logs() -> Iterator[list[dict[str, Any]]]:
     structlog.configure(processors=[capture])
     yield capture.entries  # type: ignore[misc]
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Edge]:
+    """A GitHub with one repository, to which alice may write and `pi-bot`, this deployment."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    with Edge(tmp_path / "repositories") as edge:
+        edge.repository(permissions={"alice": "write", "pi-bot": "write", "mallory": "read"})
+        yield edge
+
+
+@pytest.fixture
+def poll(inbox: Make, edge: Edge) -> Poll:
+    """Makes pollers, each with a receiver beside it."""
+
+    def make(*triggers: dict[str, Any], variables: dict[str, str] | None = None, **more: Any) -> PollBox:
+        boxed = {name: more.pop(name) for name in ("offset_ms", "clock") if name in more}
+        given = edge.pat_variables() if variables is None else variables
+        return PollBox(inbox(*triggers, variables=given, **boxed), edge, **more)
+
+    return make

@@ -12,12 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
 
 from pidispatch.cli.receiver import main, receiver
+from pidispatch.forges.protocol import Account, ForgeModule
 from pidispatch.jobs.store import JobStore
 from pidispatch.receiver.boot import run_receiver
 from pidispatch.triggers.file import parse_triggers
@@ -348,7 +349,7 @@ def test_the_verb_is_the_program(program: Run) -> None:
     assert run.stop() == 0
 
 
-@pytest.mark.parametrize("words", [["poll"], ["serve", "--port"], ["--nothing"]])
+@pytest.mark.parametrize("words", [["look"], ["poll", "--port"], ["serve", "--port"], ["--nothing"]])
 def test_a_wrong_word_is_a_wrong_call(words: list[str]) -> None:
     ended = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
@@ -378,7 +379,7 @@ def test_being_told_to_stop_early_is_no_fault_of_the_call(monkeypatch: pytest.Mo
 class Mistaken(OtherForge):
     """One whose account cannot be made, because of a mistake of ours."""
 
-    def account(self, settings: Any, environ: Any, programs: Any) -> OtherForge:
+    def account(self, settings: Any, environ: Any, programs: Any) -> Account:
         """It breaks."""
         raise KeyError("something private")
 
@@ -395,7 +396,7 @@ def test_a_mistake_of_ours_ends_a_start_in_one_line(
         monkeypatch.setenv(name, value)
     before = signal.getsignal(signal.SIGTERM)
     try:
-        assert run_receiver(modules={JobKind.GITLAB: Mistaken()}) == 1
+        assert run_receiver(modules={JobKind.GITLAB: cast(ForgeModule, Mistaken())}) == 1
     finally:
         signal.signal(signal.SIGTERM, before)
     [line] = capfd.readouterr().err.splitlines()

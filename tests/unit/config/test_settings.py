@@ -86,6 +86,8 @@ def defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, objec
         "GITHUB_APP_PRIVATE_KEY": None,
         "GITHUB_API_URL": "https://api.github.com",
         "GITHUB_URL": "https://github.com",
+        "POLL_REPOS": None,
+        "POLL_INTERVAL_SECONDS": 60,
     }
 
 
@@ -103,7 +105,9 @@ def test_an_empty_variable_is_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.parametrize("variable", EMPTY_IS_A_VALUE)
 def test_an_empty_value_that_counts_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    assert re.search("must (be an absolute path|name a file|be gh, pat)", refusal(monkeypatch, {variable: ""}))
+    assert re.search(
+        "must (be an absolute path|name a file|be gh, pat|be one repository)", refusal(monkeypatch, {variable: ""})
+    )
 
 
 def test_a_file_is_found_from_the_folder_of_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -164,6 +168,8 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "GITHUB_APP_PRIVATE_KEY": _PEM.replace("\n", "\\n"),
         "GITHUB_API_URL": "https://ghe.example.org/api/v3/",
         "GITHUB_URL": "https://ghe.example.org",
+        "POLL_REPOS": "acme/web, acme/shop",
+        "POLL_INTERVAL_SECONDS": "31",
     }
     found = load(monkeypatch, written)
     assert {variable: getattr(found, name) for variable, name in FIELDS.items()} == {
@@ -215,6 +221,8 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         "GITHUB_APP_PRIVATE_KEY": SecretStr(_PEM),
         "GITHUB_API_URL": "https://ghe.example.org/api/v3",
         "GITHUB_URL": "https://ghe.example.org",
+        "POLL_REPOS": ("acme/web", "acme/shop"),
+        "POLL_INTERVAL_SECONDS": 31,
     }
 
 
@@ -275,6 +283,8 @@ MALFORMED = [
     ("GITHUB_APP_ID", "Iv1", "must be a whole number"),
     ("GITHUB_APP_INSTALLATION_ID", "0", "must be 1 or more"),
     ("GITHUB_APP_PRIVATE_KEY_PATH", "app.pem", "must be an absolute path"),
+    ("POLL_REPOS", "acme", "must be one repository or several"),
+    ("POLL_INTERVAL_SECONDS", "0", "must be 1 or more"),
 ]
 #: Secrets that are never repeated, and what may hold one.
 SECRETS = {

@@ -2,7 +2,8 @@
 
 import re
 
-from pidispatch.jobs.keys import JOB, KEYS, LOCK, SCHEMA, TAKEN, named
+from pidispatch.jobs import keys
+from pidispatch.jobs.keys import JOB, KEYS, LOCK, SCHEMA, TAKEN, Key, named
 from pidispatch.jobs.scripts import PRELUDE, SCRIPTS, source
 
 
@@ -16,6 +17,7 @@ def test_a_name_begins_with_the_prefix() -> None:
 def test_every_key_is_declared_once_and_says_what_it_holds() -> None:
     assert len({key.name for key in KEYS}) == len(KEYS)
     assert all(all(key) for key in KEYS)
+    assert {one for one in vars(keys).values() if isinstance(one, Key)} == set(KEYS)
 
 
 def test_no_key_can_be_taken_for_that_of_a_row() -> None:

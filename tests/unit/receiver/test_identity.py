@@ -4,13 +4,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from pidispatch.forges.protocol import Answer
+from pidispatch.forges.protocol import Account, Answer
 from pidispatch.receiver.identity import own_identity
 from pidispatch.values.errors import ConfigError, InfraError
 from pidispatch.values.event import Authority, Event, Identity
@@ -56,7 +56,7 @@ class Forge:
 
     def own(self, window_s: float, fuse_s: float = 10.0) -> Identity:
         """Ask as a start does."""
-        return own_identity(JobKind.GITHUB, self, window_s, self.clock, self.sleep, fuse_s)
+        return own_identity(JobKind.GITHUB, cast(Account, self), window_s, self.clock, self.sleep, fuse_s)
 
 
 def away() -> InfraError:
