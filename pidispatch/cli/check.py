@@ -19,6 +19,7 @@ from pidispatch.cli.checks.table import CHECKS, look_around
 from pidispatch.cli.view import QuietConsole
 from pidispatch.config.log import configure_log
 from pidispatch.config.text import printable_block
+from pidispatch.forges.github.address import owner_and_name
 
 _STYLES: Final = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 #: Characters of the longest name of a check.
@@ -27,18 +28,32 @@ _NAMES: Final = max(len(one.name) for one in CHECKS)
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
+@click.option(
+    "--repo",
+    "repositories",
+    multiple=True,
+    metavar="OWNER/NAME",
+    help="Look at this repository of GitHub's too; may be given several times.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def check(files: tuple[Path, ...], as_json: bool) -> int:
+def check(files: tuple[Path, ...], repositories: tuple[str, ...], as_json: bool) -> int:
     """Check settings, server, engine, image, proxy, key and folders as a worker of this environment would find them.
 
     Nothing is started, and nothing is made but folders of pi-dispatch's own that are missing. It takes 10 seconds at
     most. Exit code: 1 where a row says fail, else 0.
 
+    Of each OWNER/NAME it says whether this deployment's account can work there and whether jobs may start from its
+    default branch.
+
     With FILEs nothing but these is looked at: each is told to be as the programs that read such a file would find it.
     Exit code: 2 where one is refused, else 0.
     """
     configure_log()
-    rows = look_into(files) if files else look_around()
+    if files and repositories:
+        raise click.UsageError("FILE and --repo do not go together: with files nothing else is looked at")
+    for name in repositories:
+        owner_and_name(name)
+    rows = look_into(files) if files else look_around(repositories=repositories)
     if as_json:
         click.echo(json.dumps(document(rows), indent=2))
     else:

@@ -29,6 +29,7 @@ _SLEEPS: Final = {
     Why.SCOPE_BUSY: "another job works in its folder, or in one around or in it; one at a time works there",
     Why.QUIET_HOURS: "a pause window of PI_PAUSE_WINDOWS_FILE holds it; take it out of the file to let jobs go on",
     Why.PAUSED: "its queue is paused; take that back with: pi-dispatch resume",
+    Why.FORGE_LIMITED: "its forge answers no more questions of this account for now; nothing has been spent",
     Why.STOPPED: "its worker was told to stop before it had cost anything; the next worker takes it",
     Why.RETRY: "its last attempt failed for reasons outside of the job; this is the wait before the next",
 }

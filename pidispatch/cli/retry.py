@@ -33,7 +33,7 @@ _KNOWN: Final = "the job is repeated already, and that has not ended: this is th
 @click.option("--wait", is_flag=True, help="Wait for the end and show it. Ctrl-C ends the wait, never the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the new id, or with --wait the end.")
 def retry(job_id: str, force: bool, wait: bool, as_json: bool) -> int:
-    """Hand the ended job JOBID in again: the same task in the same folder, as a new job that counts and pays anew.
+    """Hand the ended job JOBID in again, as a new job that counts and pays anew: the same task, or the same event.
 
     Refused while the job is under way, and for one that completed. Its task is kept for 24 hours after it ended, or 7
     days after it failed. The exit codes are those of pi-dispatch run.

@@ -141,6 +141,7 @@ def _place(record: RunRecord) -> Facts:
         "trigger no.": record.trigger_index,
         "trace": record.trace_id,
         "retry of": record.retry_of,
+        "forge said": record.said,
     }
     yield from ((name, view.text(value)) for name, value in further.items() if value is not None)
 

@@ -35,6 +35,7 @@ _WHY: Final = {
     Why.SCOPE_BUSY.value: "another job works in the same folder",
     Why.QUIET_HOURS.value: "the quiet hours of its folder last until then",
     Why.PAUSED.value: "its queue is paused, until: pi-dispatch resume",
+    Why.FORGE_LIMITED.value: "its forge answers no more questions for now",
     Why.STOPPED.value: "its worker stopped before anything was spent",
 }
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

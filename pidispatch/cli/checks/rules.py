@@ -88,7 +88,7 @@ def webhooks(scene: Scene) -> Iterator[Finding]:
         yield warned(
             f"triggers {places(rules)} are about GitHub, and WEBHOOK_SECRET is not set: a receiver that is started in "
             "this environment is refused",
-            "set it to the secret of the webhook, where the receiver is started",
+            "set it to the secret of the webhook, where the receiver is started; a poller needs none",
         )
 
 

@@ -1,7 +1,7 @@
 """What several checks look at: server and engine, each asked once, at the same time, and never waited for long."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +12,7 @@ import redis
 
 from pidispatch.box.engine import Engine, EngineFacts
 from pidispatch.box.images import engine_faults
+from pidispatch.cli.checks.known import VARIABLES, Known, asked_accounts, used_forges
 from pidispatch.cli.checks.row import Told
 from pidispatch.config.asked import asked
 from pidispatch.config.operator_file import read_text
@@ -27,6 +28,7 @@ from pidispatch.triggers.disarm import triggers_path
 from pidispatch.triggers.entry import TriggersFile
 from pidispatch.triggers.file import parse_triggers
 from pidispatch.values.errors import ConfigError, DispatchError
+from pidispatch.values.forge import JobKind
 from pidispatch.values.limits import Limits
 
 T = TypeVar("T")
@@ -61,10 +63,14 @@ class Connected:
 
 
 class Scene:
-    """The surroundings. `patience_s` is how long server and engine may take to answer."""
+    """The surroundings. `patience_s` is how long server, engine and a forge may take to answer.
 
-    def __init__(self, patience_s: float) -> None:
+    `repositories` are those that are looked at besides those of the settings.
+    """
+
+    def __init__(self, patience_s: float, repositories: Sequence[str] = ()) -> None:
         self.patience_s = patience_s
+        self._named = tuple(repositories)
         self._server = asked(_reach)
         self._engine = asked(_connect)
 
@@ -86,6 +92,22 @@ class Scene:
             return path, parse_triggers(read_text(path), path)
         except ConfigError:
             raise Told from None
+
+    @cached_property
+    def accounts(self) -> dict[JobKind, Future[Known]]:
+        """The accounts at the forges in use, which are asked from the first look on."""
+        try:
+            _, file = self.triggers
+        except Told:
+            file = None
+        settings = self.settings(*VARIABLES)
+        return asked_accounts(used_forges(settings, file, bool(self.repositories)), settings)
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """Those at GitHub that a person or the settings name, each once."""
+        polled = self.settings(*VARIABLES).poll_repos or ()
+        return tuple(dict.fromkeys((*self._named, *polled)))
 
     def server(self) -> Reached | Asleep:
         """The server. Raises why it does not serve; `TimeoutError` where it does not answer."""

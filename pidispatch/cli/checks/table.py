@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from pidispatch.cli.checks import boxed, configured, files, kept, rules, served
+from pidispatch.cli.checks import boxed, configured, files, forges, kept, rules, served
 from pidispatch.cli.checks.row import Finding, Row, Told, failed
 from pidispatch.cli.checks.scene import Scene
 from pidispatch.config.asked import asked
@@ -42,6 +42,9 @@ CHECKS: Final = (
     Check("one-shots", rules.one_shots),
     Check("forges", rules.forges),
     Check("webhooks", rules.webhooks),
+    Check("accounts", forges.accounts),
+    Check("permissions", forges.permissions),
+    Check("repositories", forges.repositories),
     Check("server", served.server, "it may be there all the same: see its own log, and the way to it"),
     Check("durability", served.durability),
     Check("store", served.store),
@@ -66,11 +69,18 @@ CHECKS: Final = (
 
 
 def look_around(
-    checks: Sequence[Check] = CHECKS, *, patience_s: float = PATIENCE_S, whole_s: float = WHOLE_S
+    checks: Sequence[Check] = CHECKS,
+    *,
+    repositories: Sequence[str] = (),
+    patience_s: float = PATIENCE_S,
+    whole_s: float = WHOLE_S,
 ) -> list[Row]:
-    """Make all checks; their rows in the order of `checks`. Takes at most `whole_s` seconds, whatever hangs."""
+    """Make all checks; their rows in the order of `checks`. Takes at most `whole_s` seconds, whatever hangs.
+
+    `repositories` are looked at besides those of the settings.
+    """
     until = monotonic() + whole_s
-    scene = Scene(patience_s)
+    scene = Scene(patience_s, repositories)
     answers = [(check, asked(lambda check=check: _made(check, scene))) for check in checks]  # type: ignore[misc]
     rows: list[Row] = []
     for check, answer in answers:

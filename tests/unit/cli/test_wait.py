@@ -57,6 +57,7 @@ def test_a_job_that_waits_is_told_once() -> None:
     [
         (Why.HOST_BUSY, "all job slots of the machine are taken"),
         (Why.SCOPE_BUSY, "another job works in the same folder"),
+        (Why.FORGE_LIMITED, "its forge answers no more questions for now"),
         (Why.STOPPED, "its worker stopped before anything was spent"),
         ("later\x1b", "later\\u{001B}"),
     ],
