@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Seconds all tiers may take together.
 BUDGET_S = 25 * 60
 _QUEUE = "tests/e2e/queue"
+_FORGE = "tests/e2e/forge"
 _OUTAGES = [f"{_QUEUE}/test_{name}.py" for name in ("outages", "gates")]
 #: Alone, because it holds a worker to the seconds that it takes, and those are the machine's.
 _HELD = f"{_QUEUE}/test_held.py"
@@ -24,7 +25,8 @@ TOGETHER: tuple[dict[str, list[str]], ...] = (
     {"unit": ["tests/unit"], "integration": ["tests/integration"]},
     {"held": [_HELD]},
     {
-        "e2e": ["tests/e2e", f"--ignore={_QUEUE}"],
+        "e2e": ["tests/e2e", f"--ignore={_QUEUE}", f"--ignore={_FORGE}"],
+        "forge": [_FORGE],
         "queue": [_QUEUE, *(f"--ignore={path}" for path in (*_OUTAGES, _HELD))],
         "outages": _OUTAGES,
     },

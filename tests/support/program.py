@@ -139,6 +139,8 @@ class How:
     command: tuple[str, ...] = HASTY_WORKER
     cwd: Path = ROOT
     limits: Mapping[str, float] = field(default_factory=dict)
+    #: A name by which the engine looks like another one, for a worker beside another one of it.
+    engine: str | None = None
 
 
 @dataclass
@@ -208,7 +210,7 @@ class Program:
 
     @contextmanager
     def _worker(self, how: How, changes: Mapping[str, str | None]) -> Iterator[WorkerRun]:
-        told = json.dumps({"limits": {**HASTY, **how.limits}})
+        told = json.dumps({"limits": {**HASTY, **how.limits}} | ({"engine": how.engine} if how.engine else {}))
         path = self.home / f"worker-{secrets.token_hex(4)}.log"
         with path.open("wb") as log:
             process = subprocess.Popen(
