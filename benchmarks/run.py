@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.attempt import attempt_overhead  # noqa: E402 - the project's root must be on the path first
 from benchmarks.call import call_overhead  # noqa: E402
 from benchmarks.dispatch import dispatch  # noqa: E402
+from benchmarks.forge import forge_jobs  # noqa: E402
 from benchmarks.held import held_jobs  # noqa: E402
 from benchmarks.history import long_history  # noqa: E402
 from benchmarks.measure import Figure, Measured, figure, machine, quoted, read, table, write  # noqa: E402
@@ -56,6 +57,7 @@ def main() -> int:
         *large_repository(),
         *long_history(),
         *recovery(client),
+        *forge_jobs(client),
     ]
     print(f"machine: {machine()}\n")
     print(table(measured))
