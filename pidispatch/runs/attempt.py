@@ -16,11 +16,11 @@ from pidispatch.box.abort import Abort
 from pidispatch.box.engine import Engine
 from pidispatch.box.run import ContainerEnd, Hooks, Sink, run_container
 from pidispatch.box.spec import ContainerSpec
+from pidispatch.config.deadline import Deadlines
 from pidispatch.config.log import log
 from pidispatch.config.settings import Settings
 from pidispatch.runs.charging import book_tokens, still_charged
 from pidispatch.runs.classify import aborted, classify, classify_error
-from pidispatch.runs.deadline import Deadlines
 from pidispatch.runs.events import tell_exit, tell_lost
 from pidispatch.runs.forge import said_there
 from pidispatch.runs.joblog import JobLog, shown, tee

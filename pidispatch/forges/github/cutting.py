@@ -14,6 +14,10 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
+from pidispatch.config.deadline import Deadlines
+
+_deadlines: Final = Deadlines()
+
 
 class Cutting(HTTPAdapter):
     """Makes connections, and cuts them off at their time."""
@@ -27,17 +31,14 @@ class Cutting(HTTPAdapter):
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
         """Cut off what is connected in the block when it takes longer. Raises `TimeoutError` then."""
-        timer = threading.Timer(seconds, self._cut)
-        timer.daemon = True
-        timer.start()
         try:
-            yield
+            with _deadlines.within(seconds, self._cut):
+                yield
         except Exception:
             if self._over:
                 raise TimeoutError from None
             raise
         finally:
-            timer.cancel()
             with self._lock:
                 for one in self._sockets:
                     one.close()

@@ -60,8 +60,9 @@ def test_it_is_left_in_time(dripping: Dripping, scheme: str, first: bytes) -> No
 def test_so_is_one_behind_a_proxy(dripping: Dripping, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{dripping(HEAD)}")
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{dripping(HEAD)}")
+    proxy = f"http://127.0.0.1:{dripping(HEAD)}"
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    monkeypatch.setenv("http_proxy", proxy)
     with pytest.raises(Unanswered) as caught:
         Api("http://forge.invalid", SystemClock(), 0.3).ask(token_auth("t"), "GET", "/user")
     assert caught.value.reason == "lookup-timeout"

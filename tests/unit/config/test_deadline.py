@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pidispatch.runs.deadline import Deadlines
+from pidispatch.config.deadline import Deadlines
 
 LONG_S = 600.0
 
