@@ -109,8 +109,6 @@ class Api:
             failed = self._refused(status, connection.answered.headers, text, auth.token)
         except Unanswered as unanswered:
             failed = Unanswered(unanswered.reason, unanswered.status)
-        except (requests.Timeout, urllib3.exceptions.TimeoutError):
-            failed = Unanswered("lookup-timeout")
         except (OSError, urllib3.exceptions.HTTPError):
             failed = Unanswered("lookup-unreachable")
         finally:

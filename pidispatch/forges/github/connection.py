@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 from github.Requester import HTTPSRequestsConnectionClass, Requester, RequestsResponse
 
 from pidispatch.forges.github.cutting import Cutting
@@ -82,7 +83,8 @@ class Once(HTTPSRequestsConnectionClass):
         try:
             with self._cutting.within(self._timeout_s):
                 return self._response()
-        except TimeoutError:
+        except (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError):
+            # Whichever clock says so first.
             raise Unanswered("lookup-timeout") from None
 
     def _response(self) -> RequestsResponse:

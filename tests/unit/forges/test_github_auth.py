@@ -1,5 +1,6 @@
 """Which credential the settings name, and what is told where it cannot be one."""
 
+import base64
 import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,10 +117,19 @@ def _not_rsa() -> str:
     return ec.generate_private_key(ec.SECP256R1()).private_bytes(encoding, form, serialization.NoEncryption()).decode()
 
 
+def _of_no_kind() -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    form = serialization.PrivateFormat.PKCS8
+    der = key.private_bytes(serialization.Encoding.DER, form, serialization.NoEncryption())
+    # The number of a kind of key that nobody has given out.
+    changed = der.replace(bytes.fromhex("2a8648ce3d0201"), bytes.fromhex("2a8648ce3d0263"))
+    return f"-----BEGIN PRIVATE KEY-----\n{base64.encodebytes(changed).decode()}-----END PRIVATE KEY-----"
+
+
 @pytest.mark.parametrize(
     "key",
-    ["-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0\n-----END RSA PRIVATE KEY-----", _not_rsa()],
-    ids=["broken", "another kind"],
+    ["-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0\n-----END RSA PRIVATE KEY-----", _not_rsa(), _of_no_kind()],
+    ids=["broken", "another kind", "of no kind"],
 )
 def test_a_key_that_cannot_sign_is_told_at_the_start(key: str) -> None:
     message = refusal({**APP, KEY: key})
