@@ -3,7 +3,7 @@
 import json
 import secrets
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,8 @@ from pidispatch.runs.records import RecordStore
 from pidispatch.values.record import RunRecord
 from tests.fakes.github.edge import Edge
 from tests.fakes.github.payloads import SECRET
-from tests.support.program import PROGRAM, RUN_S, How, Program, Stage, WorkerRun
+from tests.support.model import ModelContainer
+from tests.support.program import PROGRAM, RUN_S, How, Program, Stage, WorkerRun, make_stage
 from tests.support.server import free_port, until
 
 #: Id of the App's installation.
@@ -114,6 +115,19 @@ class Forge:
             f"{count} comments on {repo}#{number}",
             RUN_S,
         )
+
+
+@contextmanager
+def deployed(folder: Path, image: str, model: ModelContainer, rules: Sequence[Mapping[str, Any]]) -> Iterator[Forge]:
+    """A deployment in `folder` at which nothing runs yet, and its edge, on which the App is installed."""
+    stage = make_stage(folder / "stage", image, model)
+    with Edge(folder / "edge", model.edge_socket) as edge:
+        edge.repository("acme/first")
+        edge.install("acme/first")
+        forge = Forge(stage, edge, folder, [dict(rule) for rule in rules])
+        forge.write()
+        yield forge
+    stage.close()
 
 
 @contextmanager

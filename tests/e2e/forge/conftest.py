@@ -1,17 +1,15 @@
 """What the tests from an event to a pull request share: a deployment for all of them, a repository for each."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
 
-from tests.fakes.github.edge import Edge
 from tests.image.assemble import ensure_edge_job
-from tests.support.forge import Forge, label_rule
+from tests.support.forge import Forge, deployed, label_rule
 from tests.support.model import ModelContainer
-from tests.support.program import WorkerRun, make_stage
+from tests.support.program import WorkerRun
 
 RULES: list[dict[str, Any]] = [
     label_rule("pi:fix", "pullrequest"),
@@ -44,15 +42,8 @@ def edge_job(engine: docker.DockerClient) -> str:
 @pytest.fixture(scope="module")
 def idle(tmp_path_factory: pytest.TempPathFactory, edge_job: str, model: ModelContainer) -> Iterator[Forge]:
     """A deployment at which nothing runs yet, and its edge."""
-    folder: Path = tmp_path_factory.mktemp("forge")
-    stage = make_stage(folder / "stage", edge_job, model)
-    with Edge(folder / "edge", model.edge_socket) as edge:
-        edge.repository("acme/first")
-        edge.install("acme/first")
-        forge = Forge(stage, edge, folder, [dict(rule) for rule in RULES])
-        forge.write()
-        yield forge
-    stage.close()
+    with deployed(tmp_path_factory.mktemp("forge"), edge_job, model, RULES) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from tests.e2e.forge.conftest import RULES
 from tests.fakes.github.apps import private_key
 from tests.fakes.github.edge import Edge
 from tests.fakes.github.faults import Fault
-from tests.support.forge import FILES, Forge
+from tests.support.forge import FILES, Forge, deployed
 from tests.support.model import ModelContainer
-from tests.support.program import RUN_S, How, make_stage
+from tests.support.program import RUN_S, How
 from tests.support.repository import make_repository
 from tests.support.server import until
 
@@ -25,14 +25,8 @@ SOON = How(limits={"lease_s": 3, "renew_every_s": 1, "sweep_every_s": 0.5, "swee
 @pytest.fixture
 def fresh(tmp_path: Path, edge_job: str, model: ModelContainer) -> Iterator[Forge]:
     """A deployment of this test's own."""
-    stage = make_stage(tmp_path / "stage", edge_job, model)
-    with Edge(tmp_path / "edge", model.edge_socket) as edge:
-        edge.repository("acme/first")
-        edge.install("acme/first")
-        forge = Forge(stage, edge, tmp_path, [dict(rule) for rule in RULES])
-        forge.write()
-        yield forge
-    stage.close()
+    with deployed(tmp_path, edge_job, model, RULES) as made:
+        yield made
 
 
 def test_over_the_cap_there_is_one_comment_and_no_container(fresh: Forge, engine: docker.DockerClient) -> None:

@@ -538,7 +538,9 @@ def test_root_hands_over_everything_and_follows_no_link(tmp_path: Path, monkeypa
 
 def test_anyone_else_hands_over_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    give_tree(tmp_path / "absent", (1234, 5678))
+    (tmp_path / "workspace").mkdir()
+    give_tree(tmp_path / "workspace", (1234, 5678))
+    assert (tmp_path / "workspace").stat().st_uid == os.getuid()
 
 
 def test_a_clone_that_cannot_be_handed_over_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
