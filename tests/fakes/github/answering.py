@@ -4,7 +4,8 @@ import contextlib
 import gzip
 import threading
 from collections.abc import Iterable, Mapping
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar, Self
 
 from tests.fakes.github.faults import FAULTS, YES, Fault, Reply
 
@@ -119,3 +120,29 @@ class Answering(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: a test says what it looks for."""
+
+
+class Listening:
+    """A server at a port of this machine between `with` and its end, whose `handler` finds it as `fake`."""
+
+    handler: ClassVar[type[Answering]]
+    over: threading.Event
+
+    def __enter__(self) -> Self:
+        handler = type("Handler", (self.handler,), {"fake": self, "over": self.over})
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self._http.shutdown()
+        self._thread.join(10)
+        self._http.server_close()
+
+    @property
+    def origin(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"

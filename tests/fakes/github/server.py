@@ -10,12 +10,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote
 
 from tests.fakes.github import apps
-from tests.fakes.github.answering import Answering
+from tests.fakes.github.answering import Answering, Listening
 from tests.fakes.github.apps import other_key, private_key
 from tests.fakes.github.faults import (
     BAD_CREDENTIALS,
@@ -48,7 +47,7 @@ class Asked:
 
 
 @dataclass
-class GitHubServer:
+class GitHubServer(Listening):
     """One of it, at `url`, between `with` and its end. Faults and answers may be changed at any time."""
 
     #: The users' tokens, with their ids.
@@ -70,29 +69,10 @@ class GitHubServer:
     minted: dict[str, dict[str, Any]] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def __enter__(self) -> Self:
-        this: GitHubServer = self
-
-        class Handler(_Handler):
-            fake = this
-            over = this.over
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        self._http.shutdown()
-        self._thread.join(10)
-        self._http.server_close()
-
     @property
     def url(self) -> str:
         """What `GITHUB_API_URL` is to be."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}{self.prefix}"
+        return f"{self.origin}{self.prefix}"
 
     def paths(self) -> list[str]:
         """What was asked for, in order."""
@@ -163,3 +143,6 @@ class _Handler(Answering):
         return Reply(
             201, {"token": made, "expires_at": "2030-01-01T00:00:00Z", "permissions": scope.get("permissions", {})}
         )
+
+
+GitHubServer.handler = _Handler

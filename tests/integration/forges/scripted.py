@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,7 +13,7 @@ from pidispatch.forges.github.account import GitHubAccount
 from pidispatch.values.clock import Clock
 from pidispatch.workspace import process
 from tests.fakes.github import apps
-from tests.fakes.github.answering import Answering
+from tests.fakes.github.answering import Answering, Listening
 from tests.fakes.github.faults import NOT_FOUND, Fault, Reply
 from tests.support.settings import settings_of
 
@@ -37,7 +36,7 @@ class Asked:
 
 
 @dataclass
-class Scripted:
+class Scripted(Listening):
     """One of it, at `url`, between `with` and its end."""
 
     #: What is answered, by method and path without its query; to all else that there is no such thing.
@@ -48,29 +47,13 @@ class Scripted:
     over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
-        this: Scripted = self
-
-        class Handler(_Handler):
-            fake = this
-            over = this.over
-
         self.replies.setdefault(MINT, self._minted)
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        self._http.shutdown()
-        self._thread.join(10)
-        self._http.server_close()
+        return super().__enter__()
 
     @property
     def url(self) -> str:
         """What `GITHUB_API_URL` is to be."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return self.origin
 
     def lines(self) -> list[str]:
         """What was asked for, in order."""
@@ -130,3 +113,6 @@ def by_app(script: Scripted, clock: Clock | None = None, timeout_s: float = 10, 
         "GITHUB_APP_PRIVATE_KEY": apps.private_key().replace("\n", "\\n"),
     }
     return by_token(script, clock, timeout_s, **app | more)
+
+
+Scripted.handler = _Handler
