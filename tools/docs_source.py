@@ -109,7 +109,13 @@ class Cause:
 
 
 #: What carries a cause, and the place of the cause among the positional arguments.
-_CARRIERS: Final[Mapping[str, int | None]] = {"ConfigError": 1, "InfraError": 1, "Refused": None, "InfraFailed": None}
+_CARRIERS: Final[Mapping[str, int | None]] = {
+    "ConfigError": 1,
+    "InfraError": 1,
+    "RateLimited": 2,
+    "Refused": None,
+    "InfraFailed": None,
+}
 
 
 def causes_in(folder: Path) -> list[Cause]:

@@ -4,8 +4,8 @@ https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permi
 """
 
 import ipaddress
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from pidispatch.forges.github.address import owner_and_name, part, plain_url
 from pidispatch.forges.github.api import TIMEOUT_S, Api, token_auth
 from pidispatch.forges.github.auth import App, GhLogin, PersonalToken, credential
 from pidispatch.forges.github.connection import Unanswered
-from pidispatch.forges.github.explaining import ALLOWED, Asked, explained
+from pidispatch.forges.github.explaining import ALLOWED, Asked, explaining
 from pidispatch.forges.github.minting import METADATA, minted, minted_for
 from pidispatch.forges.github.payload import clean_segment
 from pidispatch.forges.github.repository import default_branch
@@ -142,15 +142,10 @@ class GitHubAccount:
             return {}
         return {"GH_HOST": parts.netloc, "GH_ENTERPRISE_TOKEN": token.value}
 
-    @contextmanager
-    def _explaining(self, what: str, repo: str | None = None, remedy: str = ALLOWED) -> Iterator[None]:
+    def _explaining(self, what: str, repo: str | None = None, remedy: str = ALLOWED) -> AbstractContextManager[None]:
         """Says of what is not answered why, for the one who can mend it."""
         app = isinstance(self._credential, App)
-        asked = Asked(self._api.base_url, self._credential.shown, app, what, repo, remedy)
-        try:
-            yield
-        except Unanswered as unanswered:
-            raise explained(unanswered, asked) from None
+        return explaining(Asked(self._api.base_url, self._credential.shown, app, what, repo, remedy))
 
     def _asked_id(self) -> int:
         if isinstance(self._credential, App):

@@ -35,6 +35,9 @@ _REST_VERSION: Final = "2022-11-28"
 _ACCEPT: Final = {"Accept": "application/vnd.github+json"}
 #: Letters of GitHub's own words that are repeated.
 _LONGEST_SAID: Final = 200
+#: How long it is left alone where it does not say for how long.
+#: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
+_REST: Final = timedelta(seconds=60)
 #: Seconds that a forge may ask to be left alone for; it says no more than an hour.
 _LONGEST_WAIT_S: Final = 86_400
 
@@ -148,12 +151,12 @@ class Api:
             return Unanswered("lookup-server-error", status)
         return Unanswered("lookup-refused", status, said=_said(message, token))
 
-    def _resets(self, headers: "requests.structures.CaseInsensitiveDict[str]") -> datetime | None:
+    def _resets(self, headers: "requests.structures.CaseInsensitiveDict[str]") -> datetime:
         if (seconds := _digits(headers.get("retry-after"))) is not None and seconds <= _LONGEST_WAIT_S:
             return self._clock.now() + timedelta(seconds=seconds)
         if (instant := _digits(headers.get("x-ratelimit-reset"))) is not None:
             return datetime.fromtimestamp(instant, UTC)
-        return None
+        return self._clock.now() + _REST
 
 
 def _digits(text: str | None) -> int | None:

@@ -1,6 +1,8 @@
 """Why GitHub did not do what was asked of it, for the one who can mend it, and whether asking again can help."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +36,15 @@ class Asked:
     def where(self) -> str:
         """What answered, or did not."""
         return f"GitHub ({self.base_url})"
+
+
+@contextmanager
+def explaining(asked: Asked) -> Iterator[None]:
+    """Raise what is not answered in the block as what it is for the house."""
+    try:
+        yield
+    except Unanswered as unanswered:
+        raise explained(unanswered, asked) from None
 
 
 def explained(unanswered: Unanswered, asked: Asked) -> DispatchError:
@@ -77,9 +88,7 @@ def _unanswered(unanswered: Unanswered, asked: Asked) -> InfraError:
         "the network"
     )
     if unanswered.resets is not None:
-        return RateLimited(message, unanswered.resets)
-    if unanswered.reason == "lookup-rate-limited":
-        return InfraError(message, "forge-rate-limited")
+        return RateLimited(message, unanswered.resets, "forge-rate-limited")
     return InfraError(message, "forge-unanswered")
 
 

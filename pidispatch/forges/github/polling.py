@@ -1,9 +1,8 @@
 """This deployment's account at GitHub, as far as it looks for what is new where no webhook tells it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from github.Auth import Auth
@@ -14,20 +13,16 @@ from pidispatch.forges.github.address import repository
 from pidispatch.forges.github.api import TIMEOUT_S, Api, Page, token_auth
 from pidispatch.forges.github.auth import App, GhLogin, PersonalToken, credential
 from pidispatch.forges.github.connection import Unanswered
-from pidispatch.forges.github.explaining import Asked, explained
+from pidispatch.forges.github.explaining import Asked, explaining
 from pidispatch.forges.github.minting import METADATA, minted
 from pidispatch.forges.github.watching import GitHubWatch
 from pidispatch.forges.protocol import Programs, Token
 from pidispatch.values.clock import Clock
-from pidispatch.values.errors import InfraError, RateLimited
 
 T = TypeVar("T")
 #: How long an App's token is used, which lasts an hour. With another one GitHub answers in full what it would else say
 #: nothing is new of: its etags are of a token, too (`Vary: Authorization`).
 _TOKEN_FOR_S: Final = 1800.0
-#: How long it is left alone where it does not say for how long.
-#: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
-_REST: Final = timedelta(seconds=60)
 #: Repositories of an installation that are told at once, and the most that are looked at.
 _PER_PAGE: Final = 50
 _MOST_LISTED: Final = 1000
@@ -118,16 +113,9 @@ class GitHubPolling:
             kept = self._kept[repo] = _Kept(self._account.mint(repo), now)
         return kept.token
 
-    @contextmanager
-    def _explaining(self, what: str, repo: str | None = None) -> Iterator[None]:
-        asked = Asked(self._api.base_url, self._credential.shown, isinstance(self._credential, App), what, repo)
-        try:
-            yield
-        except Unanswered as unanswered:
-            error = explained(unanswered, asked)
-            if isinstance(error, InfraError) and unanswered.reason == "lookup-rate-limited":
-                error = RateLimited(error.message, unanswered.resets or self._clock.now() + _REST)
-            raise error from None
+    def _explaining(self, what: str, repo: str | None = None) -> AbstractContextManager[None]:
+        app = isinstance(self._credential, App)
+        return explaining(Asked(self._api.base_url, self._credential.shown, app, what, repo))
 
 
 class _Questions:

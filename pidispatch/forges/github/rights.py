@@ -7,8 +7,8 @@ https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from github.Auth import Auth
@@ -18,7 +18,7 @@ from pidispatch.forges.github.address import repository
 from pidispatch.forges.github.api import TIMEOUT_S, Api
 from pidispatch.forges.github.auth import App, GhLogin, PersonalToken, credential
 from pidispatch.forges.github.connection import Unanswered
-from pidispatch.forges.github.explaining import Asked, explained
+from pidispatch.forges.github.explaining import Asked, explaining
 from pidispatch.forges.github.needs import SCOPE, lacking, lent, missing_scope, more_than_needed, told_needs
 from pidispatch.forges.github.payload import clean_segment
 from pidispatch.forges.protocol import Programs
@@ -120,15 +120,9 @@ class GitHubRights:
         )
         return Standing("the account may write to it", (), (admin,) if lifts else ())
 
-    @contextmanager
-    def _explaining(self, what: str, repo: str | None = None) -> Iterator[None]:
-        asked = Asked(
-            self._api.base_url, self._credential.shown, isinstance(self._credential, App), what, repo, _REMEDY
-        )
-        try:
-            yield
-        except Unanswered as unanswered:
-            raise explained(unanswered, asked) from None
+    def _explaining(self, what: str, repo: str | None = None) -> AbstractContextManager[None]:
+        app = isinstance(self._credential, App)
+        return explaining(Asked(self._api.base_url, self._credential.shown, app, what, repo, _REMEDY))
 
 
 class _Scoped(Api):
